@@ -1,0 +1,2 @@
+//! External Term Format.
+#![forbid(unsafe_code)]

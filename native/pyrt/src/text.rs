@@ -1,0 +1,130 @@
+//! `str` and `bytes`.
+
+use std::ffi::c_char;
+use std::ptr::NonNull;
+
+use pyo3_ffi as ffi;
+
+use crate::error::Builtin;
+use crate::{Attached, Obj, PyError, PyResult};
+
+impl<'py> Obj<'py> {
+    /// A `str` from Rust text.
+    pub fn text(py: Attached<'py>, text: &str) -> PyResult<'py, Self> {
+        // SAFETY: I1, attached; pointer and length are those of a `str`.
+        let raw = unsafe {
+            ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t)
+        };
+        // SAFETY: a new reference, or NULL with an exception set.
+        unsafe { Obj::from_new_ref(py, raw) }
+    }
+
+    /// A `str` that is kept in the table of interned ones: for names.
+    pub fn interned(py: Attached<'py>, text: &str) -> PyResult<'py, Self> {
+        let mut raw = Self::text(py, text)?.into_ptr();
+        // SAFETY: I1, attached; an owned exact `str`, replaced in place by the interned one.
+        unsafe { ffi::PyUnicode_InternInPlace(&mut raw) };
+        // SAFETY: a new reference, never NULL here.
+        unsafe { Obj::from_new_ref(py, raw) }
+    }
+
+    /// `bytes` with a copy of `data`.
+    pub fn bytes(py: Attached<'py>, data: &[u8]) -> PyResult<'py, Self> {
+        // SAFETY: I1, attached; pointer and length are those of a slice.
+        let raw = unsafe {
+            ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), data.len() as ffi::Py_ssize_t)
+        };
+        // SAFETY: a new reference, or NULL with an exception set.
+        unsafe { Obj::from_new_ref(py, raw) }
+    }
+
+    /// An instance of `str` or of a subclass?
+    pub fn is_text(&self) -> bool {
+        // SAFETY: I1, attached; reads a flag of the type.
+        unsafe { ffi::PyUnicode_Check(self.as_ptr()) == 1 }
+    }
+
+    /// An instance of `bytes` or of a subclass?
+    pub fn is_bytes(&self) -> bool {
+        // SAFETY: I1, attached; reads a flag of the type.
+        unsafe { ffi::PyBytes_Check(self.as_ptr()) == 1 }
+    }
+
+    /// The UTF-8 of a `str`, kept by the object itself. Lone surrogates: `UnicodeEncodeError`.
+    pub fn as_utf8(&self) -> PyResult<'py, &str> {
+        let mut len: ffi::Py_ssize_t = 0;
+        // SAFETY: I1, attached; anything but a `str` sets `TypeError`.
+        let data = unsafe { ffi::PyUnicode_AsUTF8AndSize(self.as_ptr(), &mut len) };
+        match NonNull::new(data.cast_mut()) {
+            None => Err(PyError::fetch(self.py())),
+            // SAFETY: `len` bytes of UTF-8, owned by the object, which `self` keeps alive.
+            Some(data) => Ok(unsafe { utf8(data, len) }),
+        }
+    }
+
+    /// The content of `bytes`; `None` for anything else.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        if !self.is_bytes() {
+            return None;
+        }
+        // SAFETY: I1, attached; it is a `bytes`.
+        let data = unsafe { ffi::PyBytes_AsString(self.as_ptr()) };
+        // SAFETY: as above.
+        let len = unsafe { ffi::PyBytes_Size(self.as_ptr()) };
+        // SAFETY: immutable content of `len` bytes, kept alive by `self`.
+        Some(unsafe { std::slice::from_raw_parts(data.cast(), len as usize) })
+    }
+
+    /// Text for people, whatever the object is: `str(self)`, lone surrogates replaced, and if even
+    /// `str` fails, the name of the type.
+    pub fn display(&self) -> String {
+        let text = if self.is_text() {
+            Ok(self.clone())
+        } else {
+            self.str()
+        };
+        match text.and_then(|text| text.to_lossy()) {
+            Ok(text) => text,
+            Err(_) => format!("<unprintable {}>", self.type_name()),
+        }
+    }
+
+    /// A `str` as Rust text, lone surrogates replaced by U+FFFD.
+    pub fn to_lossy(&self) -> PyResult<'py, String> {
+        if let Ok(text) = self.as_utf8() {
+            return Ok(text.to_owned());
+        }
+        // SAFETY: I1, attached; a `str` (else `TypeError`), and two texts that end in NUL.
+        let raw = unsafe {
+            ffi::PyUnicode_AsEncodedString(
+                self.as_ptr(),
+                c"utf-8".as_ptr(),
+                c"surrogatepass".as_ptr(),
+            )
+        };
+        // SAFETY: a new reference, or NULL with an exception set.
+        let bytes = unsafe { Obj::from_new_ref(self.py(), raw) }?;
+        match bytes.as_bytes() {
+            Some(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+            None => Err(PyError::new(self.py(), Builtin::TypeError, "not a str")),
+        }
+    }
+
+    /// `type(self).__name__` for messages; never fails.
+    pub fn type_name(&self) -> String {
+        let class = self.type_of();
+        match class.getattr_c(c"__name__").and_then(|n| n.to_lossy()) {
+            Ok(name) => name,
+            Err(_) => "object".to_owned(),
+        }
+    }
+}
+
+/// # Safety
+/// `len` bytes of UTF-8 at `data`, unchanged for `'a`.
+unsafe fn utf8<'a>(data: NonNull<c_char>, len: ffi::Py_ssize_t) -> &'a str {
+    // SAFETY: the caller's word.
+    let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast(), len as usize) };
+    // SAFETY: the caller's word.
+    unsafe { std::str::from_utf8_unchecked(bytes) }
+}

@@ -1,0 +1,115 @@
+//! Threads that run Python: one permanent thread state each, made and used by that thread alone.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::thread::JoinHandle;
+
+use pyo3_ffi as ffi;
+
+use crate::attach::restore;
+use crate::{Attached, contain};
+
+/// Stack of a thread that runs Python: nested callbacks cost stack, not threads.
+pub const STACK_SIZE: usize = 16 << 20;
+
+/// Starts a named thread whose body is contained (I7).
+pub fn spawn_named(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(STACK_SIZE)
+        .spawn(move || {
+            let _ = contain("thread", body);
+        })
+}
+
+/// The interpreter a thread state is made for.
+#[derive(Clone, Copy)]
+pub struct Interp(NonNull<ffi::PyInterpreterState>);
+
+// SAFETY: only handed to `PyThreadState_New`, which any thread may call for a living interpreter.
+unsafe impl Send for Interp {}
+// SAFETY: as above.
+unsafe impl Sync for Interp {}
+
+impl Interp {
+    pub fn main() -> Option<Self> {
+        // SAFETY: no precondition; NULL before the runtime is initialised.
+        NonNull::new(unsafe { ffi::PyInterpreterState_Main() }).map(Interp)
+    }
+
+    pub fn current(_py: Attached<'_>) -> Option<Self> {
+        // SAFETY: I1, attached.
+        NonNull::new(unsafe { ffi::PyInterpreterState_Get() }).map(Interp)
+    }
+}
+
+/// The thread state of this thread. It lives as long as the thread wants to run Python.
+pub struct ThreadState {
+    state: NonNull<ffi::PyThreadState>,
+    /// Not `Send`: it belongs to the thread that made it.
+    here: PhantomData<*const ()>,
+}
+
+impl ThreadState {
+    /// A state for the calling thread, detached. `None` when memory is out.
+    pub fn new(interp: Interp) -> Option<Self> {
+        // SAFETY: the interpreter is alive; needs no attachment.
+        let state = unsafe { ffi::PyThreadState_New(interp.0.as_ptr()) };
+        NonNull::new(state).map(|state| ThreadState {
+            state,
+            here: PhantomData,
+        })
+    }
+
+    /// Takes over the state this thread is attached with, and detaches.
+    pub(crate) fn adopt() -> Option<Self> {
+        // SAFETY: called by the thread that has just initialised Python, so it is attached.
+        let state = unsafe { ffi::PyEval_SaveThread() };
+        NonNull::new(state).map(|state| ThreadState {
+            state,
+            here: PhantomData,
+        })
+    }
+
+    /// Runs `body` attached.
+    pub fn attached<T>(&mut self, body: impl for<'py> FnOnce(Attached<'py>) -> T) -> T {
+        struct Guard;
+        impl Drop for Guard {
+            fn drop(&mut self) {
+                // SAFETY: attached by `attached` below, and `body` gave back what it took.
+                unsafe { ffi::PyEval_SaveThread() };
+            }
+        }
+        restore(self.state.as_ptr());
+        let _guard = Guard;
+        // SAFETY: attached until the guard is dropped; `for<'py>` keeps objects inside `body`.
+        body(unsafe { Attached::assume() })
+    }
+}
+
+impl Drop for ThreadState {
+    fn drop(&mut self) {
+        restore(self.state.as_ptr());
+        // SAFETY: attached with this very state.
+        unsafe { ffi::PyThreadState_Clear(self.state.as_ptr()) };
+        // SAFETY: attached with this very state, cleared; also detaches.
+        unsafe { ffi::PyThreadState_DeleteCurrent() };
+    }
+}
+
+/// The number by which Python knows this thread (`threading.get_ident()`).
+pub fn ident() -> u64 {
+    // SAFETY: no precondition.
+    unsafe { ffi::PyThread_get_thread_ident() as u64 }
+}
+
+/// Asks Python to raise `class` in the thread `ident`, at its next bytecode boundary.
+/// Returns whether there is such a thread. `None` as class takes back a pending request.
+pub fn raise_in(_py: Attached<'_>, ident: u64, class: Option<&crate::Obj<'_>>) -> bool {
+    let class = class.map_or(std::ptr::null_mut(), crate::Obj::as_ptr);
+    // SAFETY: I1, attached; a class or NULL.
+    unsafe { ffi::PyThreadState_SetAsyncExc(ident as std::ffi::c_long, class) > 0 }
+}
