@@ -1,0 +1,57 @@
+# shellcheck shell=sh
+# Everything that judges the text and not the behaviour, one line each; and the formatters.
+
+dev_check() {
+    setup check
+    choose_pythons newest
+    select_python "$(first_line "$chosen")"
+    check_failed=0
+    mkdir -p priv
+    check rustfmt cargo fmt --all --check
+    check clippy run_clippy
+    check "dialyzer (the first time it reads all of OTP)" rebar3 dialyzer
+    check xref rebar3 xref
+    use_venv check || exit 1
+    check "ruff check" "$venv/bin/ruff" check .
+    check "ruff format" "$venv/bin/ruff" format --check .
+    check mypy run_mypy
+    check shellcheck run_shellcheck
+    if [ "$check_failed" -gt 0 ]; then
+        die "$check_failed of the checks failed"
+    fi
+    say "all clean"
+}
+
+check() {
+    check_label=$1
+    shift
+    step "$check_label" "check-$(printf '%s' "${check_label%% (*}" | tr ' ' -)" "$@" ||
+        check_failed=$((check_failed + 1))
+}
+
+run_clippy() {
+    PYO3_PYTHON=$py_base cargo clippy --workspace --all-targets --target-dir "target/$py_tag" \
+        -- -D warnings
+}
+
+run_mypy() {
+    if [ ! -d python/erlang ]; then
+        say "there is no python/erlang"
+        return 0
+    fi
+    MYPYPATH=python "$venv/bin/mypy" --strict python/erlang
+}
+
+run_shellcheck() {
+    # Through dev, as the files of scripts/ are parts of it.
+    shellcheck -x -a dev .ci/run test/dev/*.sh
+}
+
+dev_fmt() {
+    setup build
+    choose_pythons newest
+    select_python "$(first_line "$chosen")"
+    step_or_exit "cargo fmt" fmt-rust cargo fmt --all
+    use_venv check || exit 1
+    step_or_exit "ruff format" fmt-python "$venv/bin/ruff" format .
+}

@@ -1,0 +1,69 @@
+# shellcheck shell=sh
+# Reads from a runner's log how many tests passed, failed and were skipped.
+#
+# Each count_KIND LOG prints three numbers. A log without a summary gives "0 0 0"; what that means
+# is decided where the runner's exit status is known.
+
+count_rust() {
+    awk '/^test result: / {
+             for (i = 2; i <= NF; i++) {
+                 if ($i ~ /^passed;/) passed += $(i - 1)
+                 if ($i ~ /^failed;/) failed += $(i - 1)
+                 if ($i ~ /^ignored;/) skipped += $(i - 1)
+             }
+         }
+         END { print passed + 0, failed + 0, skipped + 0 }' "$1"
+}
+
+# "All 3 tests passed.", "Failed 1 tests. Skipped 2 (1, 1) tests. Passed 3 tests."
+count_ct() {
+    strip_colours "$1" | awk '
+        /^All [0-9]+ tests passed/ { passed += $2 }
+        /^(Failed|Skipped|Passed) [0-9]+ .*tests/ {
+            for (i = 1; i < NF; i++) {
+                if ($i == "Failed") failed += $(i + 1)
+                if ($i == "Skipped") skipped += $(i + 1)
+                if ($i == "Passed") passed += $(i + 1)
+            }
+        }
+        END { print passed + 0, failed + 0, skipped + 0 }'
+}
+
+# "3 failed, 10 passed, 2 skipped, 1 error in 1.2s"; an expected failure is a skipped test.
+count_python() {
+    strip_colours "$1" | awk '
+        / in [0-9.]+s/ && /(passed|failed|error|errors|skipped|deselected|xfailed|xpassed)/ {
+            passed = failed = skipped = 0
+            for (i = 2; i <= NF; i++) {
+                word = $i
+                sub(/,$/, "", word)
+                if (word == "passed" || word == "xpassed") passed += $(i - 1)
+                if (word == "failed" || word ~ /^errors?$/) failed += $(i - 1)
+                if (word == "skipped" || word == "xfailed") skipped += $(i - 1)
+            }
+        }
+        END { print passed + 0, failed + 0, skipped + 0 }'
+}
+
+# "2 doctests, 10 tests, 1 failure, 1 skipped, 3 excluded"
+count_elixir() {
+    strip_colours "$1" | awk '
+        /^[0-9]+ (doctest|propert|test)/ && /[0-9]+ failures?/ {
+            for (i = 2; i <= NF; i++) {
+                if ($i ~ /^(doctests?|tests?|property|properties),?$/) all += $(i - 1)
+                if ($i ~ /^failures?,?$/) failed += $(i - 1)
+                if ($i ~ /^(skipped|excluded|invalid),?$/) skipped += $(i - 1)
+            }
+        }
+        END { print all - failed - skipped, failed + 0, skipped + 0 }'
+}
+
+# "3 passed, 0 failed", as test/dev/run.sh ends.
+count_dev() {
+    awk '/^[0-9]+ passed, [0-9]+ failed$/ { passed = $1; failed = $3 }
+         END { print passed + 0, failed + 0, 0 }' "$1"
+}
+
+strip_colours() {
+    sed "s/$(printf '\033')\[[0-9;]*m//g" "$1"
+}

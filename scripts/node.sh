@@ -1,0 +1,107 @@
+# shellcheck shell=sh
+# Starts a node with the application on its path: the tour, a shell, a benchmark, the soak.
+
+# Sets up and builds for one Python, and leaves it selected.
+prepare_node() {
+    setup build
+    choose_pythons newest
+    build
+    select_python "$(first_line "$chosen")"
+    export PYTHON="$py_exe"
+    export ERL_CRASH_DUMP="$log_dir/erl_crash.dump"
+}
+
+dev_run() {
+    if [ "$opt_shell" = yes ]; then
+        dev_shell
+        return
+    fi
+    prepare_node
+    evaluate 'py_tour:main()'
+}
+
+dev_shell() {
+    prepare_node
+    cd "$caller_dir" || exit
+    exec erl -pa "$app_dir/ebin" -eval '
+        case application:ensure_all_started(erlang_python) of
+            {ok, _} -> ok;
+            {error, Reason} -> io:format(standard_error, "erlang_python did not start: ~tp~n", [Reason])
+        end.'
+}
+
+# evaluate EXPRESSION [ARG…]: the node stops in order, so the application ends as it would in
+# production; an exception is shown and gives exit status 1.
+evaluate() {
+    evaluate_expression=$1
+    shift
+    erl -noinput -pa "$app_dir/ebin" -pa "$root/_build/bench" -eval "
+        try $evaluate_expression of
+            _ -> init:stop(0)
+        catch
+            Class:Reason:Stack ->
+                io:put_chars(standard_error, [erl_error:format_exception(Class, Reason, Stack), 10]),
+                init:stop(1)
+        end." -extra "$@"
+}
+
+compile_bench() {
+    mkdir -p _build/bench && erlc +debug_info -pa "$app_dir/ebin" -o _build/bench bench/*.erl
+}
+
+dev_bench() {
+    bench_names='' bench_options=''
+    while read -r bench_word; do
+        case $bench_word in
+            '') ;;
+            -*) bench_options="$bench_options $bench_word" ;;
+            *)
+                [ -f "bench/bench_$bench_word.erl" ] ||
+                    usage_error "there is no benchmark '$bench_word' (bench/bench_$bench_word.erl)"
+                bench_names="$bench_names $bench_word"
+                ;;
+        esac
+    done <<WORDS
+$words
+WORDS
+    if [ -z "$bench_names" ]; then
+        list_benches
+        return
+    fi
+    prepare_node
+    step_or_exit "benchmarks" build-bench compile_bench
+    for bench_name in $bench_names; do
+        # shellcheck disable=SC2086 # options are words
+        run_bench "$bench_name" $bench_options
+    done
+}
+
+# run_bench NAME [ARG…]: one that falls short is no failure, one that crashes is.
+run_bench() {
+    run_bench_name=$1
+    shift
+    say "${bold}bench $run_bench_name$plain"
+    evaluate "bench_$run_bench_name:main(init:get_plain_arguments())" "$@" ||
+        die "the benchmark $run_bench_name did not end"
+}
+
+list_benches() {
+    say "benchmarks:"
+    for bench_file in bench/bench_*.erl; do
+        [ -f "$bench_file" ] || continue
+        bench_file=${bench_file##*/bench_}
+        say "  ${bench_file%.erl}"
+    done
+}
+
+dev_soak() {
+    soak_calls=${words%%"$newline"*}
+    soak_calls=$(printf '%s' "${soak_calls:-10000000}" | tr -d _)
+    case $soak_calls in
+        *[!0-9]*) usage_error "soak takes a number of calls, not '$soak_calls'" ;;
+    esac
+    [ -f bench/bench_soak.erl ] || die "there is no bench/bench_soak.erl"
+    prepare_node
+    step_or_exit "benchmarks" build-bench compile_bench
+    run_bench soak "$soak_calls"
+}

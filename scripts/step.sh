@@ -1,0 +1,108 @@
+# shellcheck shell=sh
+# Shows one line per step with the time it took. What a step prints goes to _build/log and is
+# shown only when the step fails.
+
+log_dir=$root/_build/log
+tail_lines=40
+
+newline='
+'
+tab=$(printf '\t')
+
+bold='' red='' green='' dim='' plain='' live=no
+if [ -t 1 ] && [ -z "${CI:-}" ]; then
+    live=yes
+    if [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
+        escape=$(printf '\033')
+        bold="${escape}[1m" red="${escape}[31m" green="${escape}[32m"
+        dim="${escape}[2m" plain="${escape}[0m"
+    fi
+fi
+
+die() {
+    printf '%sdev: %s%s\n' "$red" "$*" "$plain" >&2
+    exit 1
+}
+
+say() {
+    printf '%s\n' "$*"
+}
+
+# Sets `now`, in hundredths of a second, without starting a process.
+clock() {
+    read -r clock_uptime clock_idle </proc/uptime
+    : "$clock_idle"
+    now=$((${clock_uptime%.*} * 100 + 1${clock_uptime#*.} - 100))
+}
+
+# seconds HUNDREDTHS
+seconds() {
+    printf '%d.%d s' $(($1 / 100)) $(($1 % 100 / 10))
+}
+
+# Repaints the line of the running step once a second, for a person who watches.
+tick() {
+    tick_count=0
+    while sleep 1; do
+        tick_count=$((tick_count + 1))
+        printf '\r  %-52s %s%d s%s ' "$1" "$dim" "$tick_count" "$plain"
+    done
+}
+
+stop_ticker() {
+    [ -n "${ticker:-}" ] || return 0
+    kill "$ticker" 2>/dev/null || :
+    wait "$ticker" 2>/dev/null || :
+    ticker=''
+}
+
+# step LABEL LOG COMMAND [ARG…]: the status is the command's, the time is left in `step_time`.
+# COMMAND runs in a subshell without `errexit`: a function given here returns its own failures.
+step() {
+    step_label=$1
+    step_log=$log_dir/$2.log
+    shift 2
+    mkdir -p "$log_dir"
+    printf '  %-52s ' "$step_label"
+    clock
+    step_start=$now
+    step_status=0
+    if [ "$live" = yes ]; then
+        tick "$step_label" &
+        ticker=$!
+        trap 'stop_ticker; exit 130' INT TERM
+    fi
+    # A dumb terminal: rebar3 would put colours into the log.
+    (export TERM=dumb && "$@") >"$step_log" 2>&1 </dev/null || step_status=$?
+    stop_ticker
+    trap - INT TERM
+    clock
+    step_time=$((now - step_start))
+    [ "$live" = no ] || printf '\r  %-52s ' "$step_label"
+    if [ "$step_status" -eq 0 ]; then
+        printf '%sok%s      %8s\n' "$green" "$plain" "$(seconds "$step_time")"
+        return 0
+    fi
+    printf '%sfailed%s  %8s\n' "$red" "$plain" "$(seconds "$step_time")"
+    printf '%s--- the end of %s%s\n' "$dim" "$step_log" "$plain"
+    tail -n "$tail_lines" "$step_log" | sed 's/^/  | /'
+    return "$step_status"
+}
+
+# step_or_exit LABEL LOG COMMAND [ARG…]
+step_or_exit() {
+    step "$@" || exit 1
+}
+
+# One build at a time in one tree; the lock goes with the process, or earlier by `unlock`.
+lock() {
+    mkdir -p "$root/_build"
+    exec 9>"$root/_build/lock"
+    flock -n 9 && return 0
+    say "  waiting for another ./dev in this tree"
+    flock 9
+}
+
+unlock() {
+    exec 9>&-
+}

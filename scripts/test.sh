@@ -1,0 +1,262 @@
+# shellcheck shell=sh
+# Runs every kind of test on the Pythons found and sums them up in the last line.
+#
+# One node per Python: a libpython can't be exchanged within a process.
+
+# A runner that takes longer hangs; its end is a failure. In seconds.
+runner_limit=${DEV_RUNNER_LIMIT:-1200}
+
+dev_test() {
+    clock
+    test_start=$now
+    results='' notes='' unbuilt=' '
+    sum_passed=0 sum_failed=0 sum_skipped=0
+    setup test
+    sort_words
+    choose_pythons all
+    # Tests that were asked for by name run on one Python, unless --all says otherwise.
+    if [ -n "$words" ] && [ "$opt_all" = no ] && [ -z "$opt_pythons" ]; then
+        chosen=$(first_line "$chosen")
+    fi
+    if build_for_test; then
+        test_scope=all
+        while read_python; do
+            test_on_python "$test_scope"
+            [ "$opt_all" = yes ] || test_scope=smoke
+        done <<ROWS
+$chosen
+ROWS
+    fi
+    note_refused
+    print_summary
+}
+
+# Sorts the words of the command line: which runners, and what of each.
+sort_words() {
+    want='' want_suites='' want_case='' want_crates='' want_files=''
+    while read -r word; do
+        case $word in
+            '') ;;
+            rust | ct | python | elixir | dev) want="$want $word" ;;
+            *_SUITE:*) want="$want ct" && want_case=${word#*:} && add_suite "${word%%:*}" ;;
+            *_SUITE | *_SUITE.erl) want="$want ct" && add_suite "${word%.erl}" ;;
+            *.py | *.py::* | test/python*)
+                want="$want python"
+                want_files=$want_files$word$newline
+                ;;
+            *)
+                [ -f "native/$word/Cargo.toml" ] || usage_error "there is no suite or crate '$word'"
+                want="$want rust"
+                want_crates="$want_crates -p $word"
+                ;;
+        esac
+    done <<WORDS
+$words
+WORDS
+    [ -n "$want" ] || want='dev rust ct python elixir'
+}
+
+add_suite() {
+    add_suite_file=test/${1##*/}.erl
+    [ -f "$add_suite_file" ] || usage_error "there is no $add_suite_file"
+    want_suites=$want_suites${want_suites:+,}${add_suite_file%.erl}
+}
+
+wanted() {
+    case " $want " in *" $1 "*) return 0 ;; esac
+    return 1
+}
+
+# A Python whose library does not build is one failure; the others are tested all the same.
+build_for_test() {
+    lock
+    build_loader || { record_build_failure loader - && return 1; }
+    while read_python; do
+        build_nif && continue
+        unbuilt="$unbuilt$py_tag "
+        record_build_failure "native library" "$py_version"
+    done <<ROWS
+$chosen
+ROWS
+    build_erlang || { record_build_failure "Erlang modules" - && return 1; }
+    unlock
+}
+
+record_build_failure() {
+    record "build" "$2" 0 1 0 "$step_time" "$1: see $step_log"
+}
+
+# test_on_python all|smoke, for the selected Python.
+test_on_python() {
+    say "${bold}Python $py_version$plain ($py_exe): $1"
+    if [ "$1" = all ]; then
+        ! wanted dev || test_dev
+        ! wanted rust || test_rust
+    fi
+    venv=''
+    if wanted ct || wanted python; then
+        use_venv test || {
+            record python "$py_version" 0 1 0 "$step_time" "no packages: see $step_log"
+            venv=''
+        }
+    fi
+    ! wanted ct || test_ct "$1"
+    ! wanted python || test_python "$1"
+    [ "$1" = smoke ] || ! wanted elixir || test_elixir
+}
+
+test_dev() {
+    # It has nothing to do with Python: once is enough.
+    want=$(printf '%s' " $want " | sed 's/ dev / /')
+    counted dev "./dev itself" - test-dev sh test/dev/run.sh
+}
+
+test_rust() {
+    if [ -n "$want_crates" ]; then
+        rust_crates=$want_crates
+    else
+        # The libraries of the node and the wheel have nothing to link their tests against.
+        rust_crates='--workspace --exclude nif --exclude loader --exclude wheel'
+    fi
+    counted rust "Rust" "$py_version" "test-rust-$py_tag" run_rust
+}
+
+run_rust() {
+    # shellcheck disable=SC2086 # a list of options
+    limited env PYO3_PYTHON="$py_base" PYTHON="$py_exe" \
+        LD_LIBRARY_PATH="${py_lib%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        cargo test --target-dir "target/$py_tag" --no-fail-fast $rust_crates
+}
+
+test_ct() {
+    case $unbuilt in
+        *" $py_tag "*)
+            note "ct on $py_version: its native library did not build"
+            return 0
+            ;;
+    esac
+    ct_suites=$want_suites
+    if [ "$1" = smoke ] && [ -z "$ct_suites" ]; then
+        ct_suites=test/py_smoke_SUITE
+    fi
+    for ct_suite in ${ct_suites:-test/*_SUITE.erl}; do break; done
+    case ${ct_suite%.erl} in
+        *\**) note "ct: there is no suite in test/" && return 0 ;;
+        test/py_smoke_SUITE) [ -f test/py_smoke_SUITE.erl ] ||
+            { note "ct on $py_version: there is no test/py_smoke_SUITE.erl" && return 0; } ;;
+    esac
+    counted ct "Common Test" "$py_version" "test-ct-$py_tag" run_ct
+}
+
+run_ct() {
+    set -- --logdir "_build/test/logs-$py_tag"
+    [ -z "$ct_suites" ] || set -- "$@" --suite "$ct_suites"
+    [ -z "$want_case" ] || set -- "$@" --case "$want_case"
+    limited env PYTHON="$py_exe" PY_TEST_VENV="$venv" rebar3 ct "$@"
+}
+
+test_python() {
+    if [ ! -d test/python ] || [ ! -f pyproject.toml ]; then
+        note "python: there is no test/python or no pyproject.toml"
+        return 0
+    fi
+    [ -n "$venv" ] || return 0
+    if ! install_wheel; then
+        record python "$py_version" 0 1 0 "$step_time" "no wheel: see $step_log"
+        return 0
+    fi
+    python_scope=$1
+    counted python "Python" "$py_version" "test-python-$py_tag" run_python
+}
+
+run_python() {
+    set --
+    [ "$python_scope" = all ] || set -- -m smoke
+    while read -r python_file; do
+        [ -z "$python_file" ] || set -- "$@" "$python_file"
+    done <<FILES
+$want_files
+FILES
+    [ -n "$want_files" ] || set -- "$@" test/python
+    # -P: the package comes from the wheel, not from the directory we are in.
+    limited "$venv/bin/python" -P -m pytest -q -ra --color=no "$@"
+}
+
+test_elixir() {
+    if [ ! -f elixir/mix.exs ]; then
+        note "elixir: there is no elixir/mix.exs"
+        return 0
+    fi
+    counted elixir "Elixir" "$py_version" "test-elixir-$py_tag" run_elixir
+}
+
+run_elixir() (
+    cd elixir || exit
+    limited env PYTHON="$py_exe" PY_TEST_VENV="$venv" ERL_LIBS="$root/_build/default/lib" \
+        MIX_ENV=test HEX_OFFLINE=1 LC_ALL=C.UTF-8 mix test
+)
+
+# --foreground: so that Ctrl-C reaches the runner too.
+limited() {
+    timeout --foreground --kill-after=30 "$runner_limit" "$@"
+}
+
+# counted KIND LABEL VERSION LOG COMMAND [ARG…]: a step whose tests are counted by count_KIND.
+counted() {
+    counted_kind=$1 counted_label=$2 counted_version=$3 counted_log=$4
+    shift 4
+    counted_status=0
+    step "$counted_label" "$counted_log" "$@" || counted_status=$?
+    # shellcheck disable=SC2046 # three numbers
+    set -- $("count_$counted_kind" "$step_log")
+    counted_note=''
+    if [ "$counted_kind$counted_status" = python5 ]; then
+        counted_status=0
+    fi
+    if [ "$counted_status" -ne 0 ] && [ "$2" -eq 0 ]; then
+        set -- "$1" 1 "$3"
+        counted_note="ended with status $counted_status: see $step_log"
+    elif [ $(($1 + $2 + $3)) -eq 0 ]; then
+        counted_note="no tests"
+    fi
+    record "$counted_kind" "$counted_version" "$1" "$2" "$3" "$step_time" "$counted_note"
+}
+
+# record RUNNER VERSION PASSED FAILED SKIPPED TIME NOTE
+record() {
+    results=$results$(printf '  %-8s %-9s %7d %7d %8d %10s  %s' \
+        "$1" "$2" "$3" "$4" "$5" "$(seconds "$6")" "$7")$newline
+    sum_passed=$((sum_passed + $3))
+    sum_failed=$((sum_failed + $4))
+    sum_skipped=$((sum_skipped + $5))
+}
+
+note() {
+    notes="$notes  not run: $*$newline"
+}
+
+note_refused() {
+    [ -n "$refused" ] && [ -z "$words$opt_pythons" ] || return 0
+    while read -r refused_line; do
+        note "Python $refused_line"
+    done <<REFUSED
+$refused
+REFUSED
+}
+
+print_summary() {
+    clock
+    printf '\n%s  %-8s %-9s %7s %7s %8s %10s%s\n' \
+        "$bold" runner Python passed failed skipped time "$plain"
+    printf '%s' "$results"
+    printf '  %-8s %-9s %7d %7d %8d %10s\n' total '' \
+        "$sum_passed" "$sum_failed" "$sum_skipped" "$(seconds $((now - test_start)))"
+    printf '%s' "$notes"
+    say "  logs: $log_dir, _build/test/logs-*"
+    if [ "$sum_skipped" -gt 0 ]; then
+        say "$sum_passed passed, $sum_failed failed, $sum_skipped skipped"
+    else
+        say "$sum_passed passed, $sum_failed failed"
+    fi
+    [ "$sum_failed" -eq 0 ]
+}
