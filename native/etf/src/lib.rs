@@ -1,2 +1,37 @@
-//! External Term Format.
+//! External Term Format to Python objects and back, straight: no tree in between.
+//!
+//! Thread: any attached one. Never: makes an atom, trusts a length, waits.
+//!
+//! What becomes what is the table of API.md, section 2. The way in: `input` (bytes) → `decode`
+//! (values, containers) → `tagged` (tuples that mean something else) → `handle` (pids and the
+//! like). The way out: `value` (the top) → `encode` (exact built-in types) → `other` (all other
+//! classes) → `array` (numpy).
 #![forbid(unsafe_code)]
+
+mod array;
+mod atom;
+mod call;
+mod decode;
+pub mod encode;
+mod error;
+mod handle;
+mod host;
+mod input;
+mod names;
+mod other;
+mod repr;
+mod tag;
+mod tagged;
+mod types;
+mod value;
+mod write;
+
+pub use call::{Call, decode_call};
+pub use decode::{decode, decode_plain};
+pub use encode::{Summary, encode};
+pub use error::Error;
+pub use host::{DEFAULT_MAX_DEPTH, Host, NoNode, NodeId};
+pub use input::Input;
+pub use pyrt::buffer::Held as Buffer;
+pub use types::{Bound, Types};
+pub use value::{LENT_FROM, Value, into_value, to_value};

@@ -1,0 +1,81 @@
+//! `erlang._native`: the native part of the Python package, in a node and in the wheel.
+//!
+//! Thread: any that Python calls it on. Never: knows the BEAM.
+
+use std::sync::OnceLock;
+
+use pyrt::module::{Definition, END, Function, Module};
+use pyrt::{Attached, Obj, PyResult, function};
+
+mod convert;
+
+/// What the module keeps in each interpreter.
+pub struct State {
+    pub types: etf::Types,
+}
+
+impl Module for State {
+    const NAME: &'static std::ffi::CStr = c"erlang._native";
+    const DOC: &'static std::ffi::CStr = c"The native part of the package erlang.";
+
+    fn init<'py>(module: &Obj<'py>) -> PyResult<'py, Self> {
+        let types = etf::Types::make(module)?;
+        Ok(State { types })
+    }
+
+    fn free(self, py: Attached<'_>) {
+        self.types.release(py);
+    }
+}
+
+static FUNCTIONS: [Function; 6] = [
+    function!(
+        c"term_to_bytes",
+        convert::term_to_bytes,
+        c"term_to_bytes(obj, /)\n--\n\nThe External Term Format of an object."
+    ),
+    function!(
+        c"bytes_to_term",
+        convert::bytes_to_term,
+        c"bytes_to_term(data, /)\n--\n\nThe object of a term in External Term Format."
+    ),
+    function!(
+        c"register_converter",
+        convert::register_converter,
+        c"register_converter(cls, fn, /)\n--\n\nConvert fn(obj) in place of each obj of the class."
+    ),
+    function!(
+        c"register_constructor",
+        convert::register_constructor,
+        c"register_constructor(tag, fn, /)\n--\n\nfn(*rest) for each tuple that starts with the atom."
+    ),
+    function!(
+        c"_set_atom_maker",
+        convert::set_atom_maker,
+        c"_set_atom_maker(fn, /)\n--\n\nfn(text) is called for each new atom; it raises to refuse."
+    ),
+    END,
+];
+
+fn definition() -> &'static Definition<State> {
+    static DEFINITION: OnceLock<&'static Definition<State>> = OnceLock::new();
+    DEFINITION.get_or_init(|| Definition::new(&FUNCTIONS))
+}
+
+/// What `PyInit__native` returns; for `PyImport_AppendInittab`.
+pub extern "C" fn init() -> *mut pyrt::module::__ffi::PyObject {
+    definition().init()
+}
+
+/// The state of `erlang._native` in this interpreter, from the module object.
+pub fn state<'a>(module: &'a Obj<'_>) -> Option<&'a State> {
+    definition().state(module)
+}
+
+/// The state behind the module that a function of it was called with.
+fn own<'a, 'py>(module: &'a Obj<'py>) -> PyResult<'py, &'a State> {
+    state(module).ok_or_else(|| {
+        let class = pyrt::error::Builtin::SystemError;
+        pyrt::PyError::new(module.py(), class, "erlang._native is not initialised")
+    })
+}

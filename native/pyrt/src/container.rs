@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 
 use pyo3_ffi as ffi;
 
+use crate::error::Builtin;
 use crate::{Attached, Borrowed, Obj, PyError, PyResult};
 
 impl<'py> Obj<'py> {
@@ -19,9 +20,8 @@ impl<'py> Obj<'py> {
         let tuple = unsafe { Obj::from_new_ref(py, raw) }?;
         for (index, item) in items.enumerate() {
             // SAFETY: a new tuple nobody has seen, `index` within it, the reference given away.
-            let done = unsafe {
-                ffi::PyTuple_SetItem(raw, index as ffi::Py_ssize_t, item.into_ptr())
-            };
+            let done =
+                unsafe { ffi::PyTuple_SetItem(raw, index as ffi::Py_ssize_t, item.into_ptr()) };
             PyError::check(py, done)?;
         }
         Ok(tuple)
@@ -101,5 +101,180 @@ impl<'py> Obj<'py> {
         // SAFETY: I1, attached; both are alive.
         let done = unsafe { ffi::PyList_Append(self.as_ptr(), item.as_ptr()) };
         PyError::check(self.py(), done)
+    }
+
+    pub fn is_list(&self) -> bool {
+        // SAFETY: I1, attached; reads a flag of the type.
+        unsafe { ffi::PyList_Check(self.as_ptr()) == 1 }
+    }
+
+    /// How many items a list has now; 0 for anything else.
+    #[inline]
+    pub fn list_len(&self) -> usize {
+        if !self.is_list() {
+            return 0;
+        }
+        // SAFETY: I1, attached; it is a list.
+        unsafe { ffi::PyList_GET_SIZE(self.as_ptr()) as usize }
+    }
+
+    /// An item of a list, owned: the list may change while it is used.
+    #[inline]
+    pub fn list_item(&self, index: usize) -> Option<Obj<'py>> {
+        #[cfg(not(Py_GIL_DISABLED))]
+        {
+            if index >= self.list_len() {
+                return None;
+            }
+            // SAFETY: I1, attached; a list and an index within it; nobody changes it under the GIL.
+            let raw = unsafe { ffi::PyList_GET_ITEM(self.as_ptr(), index as ffi::Py_ssize_t) };
+            // SAFETY: a live object of the list; NULL only in a list that is still being made.
+            NonNull::new(raw).map(|raw| unsafe { Obj::from_borrowed(self.py(), raw) })
+        }
+        #[cfg(Py_GIL_DISABLED)]
+        {
+            if !self.is_list() {
+                return None;
+            }
+            // SAFETY: I1, attached; a list; an index outside it sets an exception.
+            let raw = unsafe { ffi::PyList_GetItemRef(self.as_ptr(), index as ffi::Py_ssize_t) };
+            // SAFETY: a new reference, or NULL with an exception set.
+            unsafe { Obj::from_new_ref(self.py(), raw) }.ok()
+        }
+    }
+
+    /// How many pairs a dict has now; 0 for anything else.
+    #[inline]
+    pub fn dict_len(&self) -> usize {
+        if !self.is_dict() {
+            return 0;
+        }
+        // SAFETY: I1, attached; it is a dict.
+        unsafe { ffi::PyDict_Size(self.as_ptr()) as usize }
+    }
+
+    /// The pair after `cursor`, both owned: the dict may change while they are used. Changed, it
+    /// gives pairs twice or not at all, but nothing worse.
+    ///
+    /// Free-threaded: only for a dict that no other thread has (`dict_copy`).
+    #[inline]
+    pub fn dict_next(&self, cursor: &mut DictCursor) -> Option<(Obj<'py>, Obj<'py>)> {
+        if !self.is_dict() {
+            return None;
+        }
+        let (mut key, mut value) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: I1, attached; a dict; the position is 0 or from the last call.
+        let more = unsafe { ffi::PyDict_Next(self.as_ptr(), &mut cursor.0, &mut key, &mut value) };
+        if more == 0 {
+            return None;
+        }
+        let (key, value) = (NonNull::new(key)?, NonNull::new(value)?);
+        // SAFETY: two live objects of the dict; nothing has run since they were read.
+        unsafe {
+            Some((
+                Obj::from_borrowed(self.py(), key),
+                Obj::from_borrowed(self.py(), value),
+            ))
+        }
+    }
+
+    /// `self.update(other)` of a dict.
+    pub fn dict_update(&self, other: &Obj<'py>) -> PyResult<'py, ()> {
+        // SAFETY: I1, attached; both are alive; anything but a dict sets an exception.
+        let done = unsafe { ffi::PyDict_Update(self.as_ptr(), other.as_ptr()) };
+        PyError::check(self.py(), done)
+    }
+
+    pub fn dict_copy(&self) -> PyResult<'py, Obj<'py>> {
+        // SAFETY: I1, attached; anything but a dict sets an exception.
+        let raw = unsafe { ffi::PyDict_Copy(self.as_ptr()) };
+        // SAFETY: a new reference, or NULL with an exception set.
+        unsafe { Obj::from_new_ref(self.py(), raw) }
+    }
+}
+
+/// A place in a dict.
+#[derive(Debug, Default)]
+pub struct DictCursor(ffi::Py_ssize_t);
+
+/// A list or a tuple that is being made. Until `finish` the collector does not know it, so no
+/// Python code finds it with items missing.
+pub struct Filling<'py> {
+    object: Obj<'py>,
+    items: NonNull<*mut ffi::PyObject>,
+    filled: usize,
+    len: usize,
+}
+
+impl<'py> Filling<'py> {
+    pub fn list(py: Attached<'py>, len: usize) -> PyResult<'py, Self> {
+        // SAFETY: I1, attached.
+        let raw = unsafe { ffi::PyList_New(len as ffi::Py_ssize_t) };
+        // SAFETY: a new reference, or NULL with an exception set.
+        let object = unsafe { Obj::from_new_ref(py, raw) }?;
+        // SAFETY: a list; its items start there (NULL for an empty one).
+        let items = unsafe { (*raw.cast::<ffi::PyListObject>()).ob_item };
+        Ok(Self::start(object, items, len))
+    }
+
+    pub fn tuple(py: Attached<'py>, len: usize) -> PyResult<'py, Self> {
+        // SAFETY: I1, attached.
+        let raw = unsafe { ffi::PyTuple_New(len as ffi::Py_ssize_t) };
+        // SAFETY: a new reference, or NULL with an exception set.
+        let object = unsafe { Obj::from_new_ref(py, raw) }?;
+        // SAFETY: a tuple; its items are its last field.
+        let items = unsafe { &raw mut (*raw.cast::<ffi::PyTupleObject>()).ob_item };
+        Ok(Self::start(object, items.cast(), len))
+    }
+
+    fn start(object: Obj<'py>, items: *mut *mut ffi::PyObject, len: usize) -> Self {
+        if len > 0 {
+            // SAFETY: I1, attached; a container that the collector knows. The empty tuple is
+            // shared and is left alone.
+            unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
+        }
+        Filling {
+            object,
+            items: NonNull::new(items).unwrap_or(NonNull::dangling()),
+            filled: 0,
+            len,
+        }
+    }
+
+    /// The next item. One too many is dropped.
+    #[inline]
+    pub fn push(&mut self, item: Obj<'py>) {
+        if self.filled < self.len {
+            // SAFETY: within the items of a container that only we know; the place is NULL.
+            unsafe { self.items.as_ptr().add(self.filled).write(item.into_ptr()) };
+            self.filled += 1;
+        }
+    }
+
+    /// The list or tuple. `SystemError` if items are missing.
+    pub fn finish(self) -> PyResult<'py, Obj<'py>> {
+        if self.filled < self.len {
+            let py = self.object.py();
+            return Err(PyError::new(py, Builtin::SystemError, "items are missing"));
+        }
+        if self.len > 0 {
+            // SAFETY: I1, attached; untracked by `start`, complete now.
+            unsafe { ffi::PyObject_GC_Track(self.object.as_ptr().cast()) };
+        }
+        Ok(self.object)
+    }
+
+    /// What is there so far, for a message: a list of the items given.
+    pub fn so_far(&self) -> PyResult<'py, Obj<'py>> {
+        let list = Obj::list_new(self.object.py())?;
+        for index in 0..self.filled {
+            // SAFETY: one of the items that `push` wrote.
+            let item = unsafe { *self.items.as_ptr().add(index) };
+            if let Some(item) = NonNull::new(item) {
+                // SAFETY: the container owns it, and lives longer than this reference.
+                list.list_append(&unsafe { Obj::from_borrowed(list.py(), item) })?;
+            }
+        }
+        Ok(list)
     }
 }

@@ -2,6 +2,7 @@
 
 use pyo3_ffi as ffi;
 
+use crate::error::Builtin;
 use crate::{Attached, Obj, PyError, PyResult};
 
 impl<'py> Obj<'py> {
@@ -52,4 +53,94 @@ impl<'py> Obj<'py> {
         }
         Ok(value)
     }
+
+    /// An `int` of any size from its magnitude, lowest byte first.
+    pub fn int_from_le(py: Attached<'py>, magnitude: &[u8], negative: bool) -> PyResult<'py, Self> {
+        let raw = from_le(magnitude);
+        // SAFETY: a new reference, or NULL with an exception set.
+        let value = unsafe { Obj::from_new_ref(py, raw) }?;
+        if !negative {
+            return Ok(value);
+        }
+        // SAFETY: I1, attached; an `int`.
+        let raw = unsafe { ffi::PyNumber_Negative(value.as_ptr()) };
+        // SAFETY: a new reference, or NULL with an exception set.
+        unsafe { Obj::from_new_ref(py, raw) }
+    }
+
+    /// Sign and magnitude of an `int`, lowest byte first, without zeroes at the end.
+    pub fn int_to_le(&self) -> PyResult<'py, (bool, Vec<u8>)> {
+        if !self.is_int() {
+            return Err(PyError::new(self.py(), Builtin::TypeError, "not an int"));
+        }
+        let mut bytes = signed_le(self)?;
+        let negative = bytes.last().is_some_and(|&top| top >= 0x80);
+        if negative {
+            let mut carry = true;
+            for byte in &mut bytes {
+                (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
+            }
+        }
+        while bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+        Ok((negative, bytes))
+    }
+}
+
+#[cfg(Py_3_13)]
+fn from_le(magnitude: &[u8]) -> *mut ffi::PyObject {
+    let flags = ffi::Py_ASNATIVEBYTES_LITTLE_ENDIAN | ffi::Py_ASNATIVEBYTES_UNSIGNED_BUFFER;
+    // SAFETY: I1, `int_from_le` is attached; pointer and length are those of a slice.
+    unsafe {
+        ffi::PyLong_FromUnsignedNativeBytes(magnitude.as_ptr().cast(), magnitude.len(), flags)
+    }
+}
+
+#[cfg(not(Py_3_13))]
+fn from_le(magnitude: &[u8]) -> *mut ffi::PyObject {
+    // SAFETY: I1, `int_from_le` is attached; pointer and length are those of a slice.
+    unsafe { ffi::_PyLong_FromByteArray(magnitude.as_ptr(), magnitude.len(), 1, 0) }
+}
+
+/// Two's complement, lowest byte first, with room for the sign.
+#[cfg(Py_3_13)]
+fn signed_le<'py>(int: &Obj<'py>) -> PyResult<'py, Vec<u8>> {
+    let flags = ffi::Py_ASNATIVEBYTES_LITTLE_ENDIAN;
+    // SAFETY: I1, attached; an `int`; no room is given, so only the length is asked for.
+    let len = unsafe { ffi::PyLong_AsNativeBytes(int.as_ptr(), std::ptr::null_mut(), 0, flags) };
+    if len < 0 {
+        return Err(PyError::fetch(int.py()));
+    }
+    let mut bytes = vec![0; len as usize];
+    // SAFETY: I1, attached; an `int`, and room of `len` bytes.
+    let done =
+        unsafe { ffi::PyLong_AsNativeBytes(int.as_ptr(), bytes.as_mut_ptr().cast(), len, flags) };
+    if done < 0 {
+        return Err(PyError::fetch(int.py()));
+    }
+    Ok(bytes)
+}
+
+#[cfg(not(Py_3_13))]
+unsafe extern "C" {
+    /// Exported by 3.11 and 3.12, but not declared by pyo3-ffi.
+    fn _PyLong_NumBits(int: *mut ffi::PyObject) -> usize;
+}
+
+/// Two's complement, lowest byte first, with room for the sign.
+#[cfg(not(Py_3_13))]
+fn signed_le<'py>(int: &Obj<'py>) -> PyResult<'py, Vec<u8>> {
+    // SAFETY: I1, attached; an `int`.
+    let bits = unsafe { _PyLong_NumBits(int.as_ptr()) };
+    if bits == usize::MAX {
+        return Err(PyError::fetch(int.py()));
+    }
+    let mut bytes = vec![0; bits / 8 + 1];
+    // SAFETY: I1, attached; an `int`, and room for its bits and a sign.
+    let done = unsafe {
+        ffi::_PyLong_AsByteArray(int.as_ptr().cast(), bytes.as_mut_ptr(), bytes.len(), 1, 1)
+    };
+    PyError::check(int.py(), done)?;
+    Ok(bytes)
 }

@@ -47,6 +47,18 @@ impl Kept {
         (self.interp == InterpId::current(py)).then(|| unsafe { Obj::from_borrowed(py, self.ptr) })
     }
 
+    /// Whether this is that very object; needs no attachment, compares addresses.
+    #[inline]
+    pub fn is(&self, object: &Obj<'_>) -> bool {
+        self.ptr == object.non_null()
+    }
+
+    /// Whether `object` is exactly an instance of this class; compares addresses.
+    #[inline]
+    pub fn is_type_of(&self, object: &Obj<'_>) -> bool {
+        self.is(&object.type_of())
+    }
+
     pub fn interp(&self) -> InterpId {
         self.interp
     }

@@ -14,6 +14,7 @@ pub mod embed;
 pub mod error;
 pub mod int;
 pub mod kept;
+pub mod kind;
 pub mod module;
 pub mod object;
 pub mod text;

@@ -16,6 +16,9 @@ pub trait Module: Sized + 'static {
 
     /// Fills a fresh module and makes its state.
     fn init<'py>(module: &Obj<'py>) -> PyResult<'py, Self>;
+
+    /// The module is being freed: releases what the state keeps, while it still can be.
+    fn free(self, _py: Attached<'_>) {}
 }
 
 /// A function of a module, in C's terms; made by `function!`.
@@ -149,7 +152,13 @@ unsafe extern "C" fn free<M: Module>(module: *mut c_void) {
     let state = unsafe { ffi::PyModule_GetState(module.cast()) }.cast::<State<M>>();
     // SAFETY: NULL, or the memory `exec` filled.
     if let Some(state) = unsafe { state.as_mut() } {
-        let _ = contain("module free", || state.take());
+        // SAFETY: Python calls it attached.
+        let py = unsafe { Attached::assume() };
+        let _ = contain("module free", || {
+            if let Some(state) = state.take() {
+                state.free(py);
+            }
+        });
     }
 }
 

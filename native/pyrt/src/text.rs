@@ -8,6 +8,15 @@ use pyo3_ffi as ffi;
 use crate::error::Builtin;
 use crate::{Attached, Obj, PyError, PyResult};
 
+/// The characters of a `str`, in the width Python chose.
+#[derive(Clone, Copy, Debug)]
+pub enum Characters<'a> {
+    Ascii(&'a [u8]),
+    Latin1(&'a [u8]),
+    Ucs2(&'a [u16]),
+    Ucs4(&'a [u32]),
+}
+
 impl<'py> Obj<'py> {
     /// A `str` from Rust text.
     pub fn text(py: Attached<'py>, text: &str) -> PyResult<'py, Self> {
@@ -38,10 +47,93 @@ impl<'py> Obj<'py> {
         unsafe { Obj::from_new_ref(py, raw) }
     }
 
+    /// A `str` from text that is mostly ASCII and mostly short.
+    #[inline]
+    pub fn text_fast(py: Attached<'py>, text: &str) -> PyResult<'py, Self> {
+        match Self::ascii(py, text.as_bytes()) {
+            Some(made) => made,
+            None => Self::text(py, text),
+        }
+    }
+
+    /// `str` if `data` is UTF-8, else `bytes`.
+    #[inline]
+    pub fn text_or_bytes(py: Attached<'py>, data: &[u8]) -> PyResult<'py, Self> {
+        if let Some(made) = Self::ascii(py, data) {
+            return made;
+        }
+        match std::str::from_utf8(data) {
+            Ok(text) => Self::text(py, text),
+            Err(_) => Self::bytes(py, data),
+        }
+    }
+
+    /// A `str` of two or more ASCII characters; `None` for other data.
+    #[inline]
+    fn ascii(py: Attached<'py>, data: &[u8]) -> Option<PyResult<'py, Self>> {
+        // Texts of one character are singletons of the interpreter: `PyUnicode_From…` finds them.
+        if data.len() < 2 || !data.is_ascii() {
+            return None;
+        }
+        // SAFETY: I1, attached.
+        let raw = unsafe { ffi::PyUnicode_New(data.len() as ffi::Py_ssize_t, 127) };
+        if raw.is_null() {
+            return Some(Err(PyError::fetch(py)));
+        }
+        // SAFETY: a fresh ASCII text that nobody has seen: its characters follow its head.
+        let target = unsafe { ffi::PyUnicode_1BYTE_DATA(raw) };
+        // SAFETY: room for as many bytes as the text has characters.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target, data.len()) };
+        // SAFETY: a new reference, not NULL.
+        Some(unsafe { Obj::from_new_ref(py, raw) })
+    }
+
+    /// The characters of a `str` as Python stores them; `None` for anything else.
+    #[inline]
+    pub fn characters(&self) -> Option<Characters<'_>> {
+        let object = self.as_ptr();
+        // SAFETY: I1, attached; a `str` whose form is final (before 3.12 it may not be).
+        unsafe {
+            if !self.is_text() || ffi::PyUnicode_IS_READY(object) == 0 {
+                return None;
+            }
+        }
+        // SAFETY: a ready `str`; the same for the three reads below.
+        let len = unsafe { ffi::PyUnicode_GET_LENGTH(object) } as usize;
+        // SAFETY: as above.
+        let data = unsafe { ffi::PyUnicode_DATA(object) };
+        // SAFETY: `len` units of the size that the kind says, never changed, kept by `self`.
+        unsafe {
+            Some(match ffi::PyUnicode_KIND(object) {
+                ffi::PyUnicode_1BYTE_KIND => {
+                    let units = std::slice::from_raw_parts(data.cast(), len);
+                    if ffi::PyUnicode_IS_ASCII(object) != 0 {
+                        Characters::Ascii(units)
+                    } else {
+                        Characters::Latin1(units)
+                    }
+                }
+                ffi::PyUnicode_2BYTE_KIND => {
+                    Characters::Ucs2(std::slice::from_raw_parts(data.cast(), len))
+                }
+                _ => Characters::Ucs4(std::slice::from_raw_parts(data.cast(), len)),
+            })
+        }
+    }
+
     /// An instance of `str` or of a subclass?
     pub fn is_text(&self) -> bool {
         // SAFETY: I1, attached; reads a flag of the type.
         unsafe { ffi::PyUnicode_Check(self.as_ptr()) == 1 }
+    }
+
+    /// How many characters a `str` has; 0 for anything else.
+    pub fn text_len(&self) -> usize {
+        if !self.is_text() {
+            return 0;
+        }
+        // SAFETY: I1, attached; it is a `str`.
+        unsafe { ffi::PyUnicode_GetLength(self.as_ptr()).max(0) as usize }
     }
 
     /// An instance of `bytes` or of a subclass?

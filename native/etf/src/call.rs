@@ -1,0 +1,143 @@
+//! The term of a call, `{Module, Function, Args, Kwargs}`, straight into the form that Python's
+//! vectorcall takes.
+
+use pyrt::Obj;
+
+use crate::decode::Decoder;
+use crate::error::{Error, Res, bad, describe};
+use crate::handle::{atom_bytes, is_atom};
+use crate::host::Host;
+use crate::input::Input;
+use crate::tag;
+use crate::types::Bound;
+
+/// What is to be called. The arguments are in the vector that was given to `decode_call`.
+#[derive(Debug)]
+pub struct Call<'py> {
+    /// An interned `str`.
+    pub module: Obj<'py>,
+    /// An interned `str`.
+    pub function: Obj<'py>,
+    /// The names of the keyword arguments, a tuple: their values are the last of the arguments.
+    pub names: Option<Obj<'py>>,
+}
+
+/// Decodes a call. `args` is emptied, then filled with the positional arguments and the values of
+/// the keyword arguments; it is empty after an error.
+pub fn decode_call<'py>(
+    bound: &Bound<'_, 'py>,
+    host: &dyn Host,
+    input: Input<'_>,
+    args: &mut Vec<Obj<'py>>,
+) -> Result<Call<'py>, Error<'py>> {
+    args.clear();
+    let mut decoder = Decoder::new(bound, host, input);
+    decoder.call(args).map_err(|error| {
+        args.clear();
+        *error
+    })
+}
+
+impl<'py> Decoder<'_, '_, 'py> {
+    fn call(&mut self, args: &mut Vec<Obj<'py>>) -> Res<'py, Call<'py>> {
+        self.start()?;
+        if self.reader.array()? != [tag::SMALL_TUPLE, 4] {
+            return Err(bad("a call is a tuple of four"));
+        }
+        let module = self.name("module")?;
+        let function = self.name("function")?;
+        self.positional(args)?;
+        let names = self.keywords(args)?;
+        self.end()?;
+        Ok(Call {
+            module,
+            function,
+            names,
+        })
+    }
+
+    /// An atom, a binary or a string, as an interned `str`.
+    fn name(&mut self, what: &str) -> Res<'py, Obj<'py>> {
+        let taken = match self.reader.byte()? {
+            // In Latin-1 and not ASCII: rare, so it is not looked up by its bytes.
+            tag @ (tag::ATOM | tag::SMALL_ATOM) => {
+                let name = self.atom_name(tag)?;
+                return match self.bound.name(name.as_bytes())? {
+                    Some(name) => Ok(name),
+                    None => Err(bad(format!("the {what} is not UTF-8"))),
+                };
+            }
+            tag if is_atom(tag) => atom_bytes(&mut self.reader, tag)?,
+            tag::BINARY => {
+                let len = self.reader.u32()?;
+                self.reader.take(len)?
+            }
+            tag::STRING => {
+                let len = self.reader.u16()?;
+                self.reader.take(len)?
+            }
+            _ => return Err(bad(format!("the {what} must be an atom or a binary"))),
+        };
+        match self.bound.name(&taken.bytes)? {
+            Some(name) => Ok(name),
+            None => Err(bad(format!("the {what} is not UTF-8"))),
+        }
+    }
+
+    fn positional(&mut self, args: &mut Vec<Obj<'py>>) -> Res<'py, ()> {
+        match self.reader.byte()? {
+            tag::NIL => Ok(()),
+            tag::STRING => {
+                let len = self.reader.u16()?;
+                for &item in self.reader.take(len)?.bytes.iter() {
+                    args.push(Obj::int(self.py, item.into())?);
+                }
+                Ok(())
+            }
+            tag::LIST => {
+                let len = self.reader.u32()?;
+                self.reader.owe(len)?;
+                self.limits.enter()?;
+                args.reserve(len);
+                for _ in 0..len {
+                    self.reader.due();
+                    args.push(self.value()?);
+                }
+                self.limits.leave();
+                match self.reader.byte()? {
+                    tag::NIL => Ok(()),
+                    _ => Err(bad("the arguments are an improper list")),
+                }
+            }
+            _ => Err(bad("the arguments must be a list")),
+        }
+    }
+
+    fn keywords(&mut self, args: &mut Vec<Obj<'py>>) -> Res<'py, Option<Obj<'py>>> {
+        if self.reader.byte()? != tag::MAP {
+            return Err(bad("the keyword arguments must be a map"));
+        }
+        let len = self.reader.u32()?;
+        if len == 0 {
+            return Ok(None);
+        }
+        self.reader.owe(len.saturating_mul(2))?;
+        self.limits.enter()?;
+        let mut names = Vec::with_capacity(len);
+        for _ in 0..len {
+            self.reader.due();
+            names.push(self.name("name of a keyword argument")?);
+            self.reader.due();
+            args.push(self.value()?);
+        }
+        self.limits.leave();
+        // Interned: the same name is the same object.
+        let mut sorted: Vec<&Obj<'py>> = names.iter().collect();
+        sorted.sort_unstable_by_key(|name| name.as_ptr());
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0].is(pair[1])) {
+            let name = describe(pair[0]);
+            return Err(bad(format!("two keyword arguments become one: {name}")));
+        }
+        Ok(Some(Obj::tuple(self.py, names.into_iter())?))
+    }
+}

@@ -1,0 +1,150 @@
+//! What surrounds the codec: a node, or nothing.
+
+use std::sync::Arc;
+
+use pyrt::buffer::Memory;
+use pyrt::{Attached, Obj};
+
+use crate::error::{Error, Res};
+use crate::handle::{atom_bytes, is_atom};
+use crate::input::{Input, Reader};
+use crate::tag;
+
+/// A frame of the codec takes under 1 KiB of stack, so this is a sixteenth of a thread's 16 MiB.
+pub const DEFAULT_MAX_DEPTH: usize = 1000;
+
+/// Whatever the host says, deeper than this would not be safe on the stack.
+const HARD_MAX_DEPTH: usize = 8000;
+
+/// How many values are converted between two looks at `Host::cancelled`.
+const TICKS: u32 = 4096;
+
+/// A node as terms name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeId {
+    /// UTF-8
+    pub name: Vec<u8>,
+    pub creation: u32,
+}
+
+impl Default for NodeId {
+    /// A node that is none.
+    fn default() -> Self {
+        NodeId {
+            name: b"nonode@nohost".to_vec(),
+            creation: 0,
+        }
+    }
+}
+
+impl NodeId {
+    /// The node in the bytes of a pid, with or without the 131 before it.
+    pub fn of_pid(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.strip_prefix(&[tag::VERSION]).unwrap_or(bytes);
+        let reader = &mut Reader::new(Input::one(bytes.strip_prefix(&[tag::NEW_PID])?));
+        let tag = reader.byte().ok().filter(|&tag| is_atom(tag))?;
+        let name = atom_bytes(reader, tag).ok()?.bytes.into_owned();
+        // The numbers of the process.
+        reader.array::<8>().ok()?;
+        let creation = u32::from_be_bytes(reader.array().ok()?);
+        Some(NodeId { name, creation })
+    }
+}
+
+/// What the codec asks while it converts. The defaults are those of a process that is no node.
+pub trait Host {
+    /// The node of *now*; asked at most once per conversion, when a pid or the like is met.
+    fn node(&self) -> NodeId {
+        NodeId::default()
+    }
+
+    /// The object that `{'$py_ref', Interp, Index, Generation, _}` stands for.
+    fn object<'py>(
+        &self,
+        _py: Attached<'py>,
+        _interp: u64,
+        _index: u64,
+        _generation: u64,
+    ) -> Option<Obj<'py>> {
+        None
+    }
+
+    /// The owner of an input segment's memory, for `{view, Bin}`.
+    fn segment_owner(&self, _segment: usize) -> Option<Arc<dyn Memory>> {
+        None
+    }
+
+    /// Looked at every 4096 values, in both directions.
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    fn max_depth(&self) -> usize {
+        DEFAULT_MAX_DEPTH
+    }
+}
+
+/// Outside a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoNode;
+
+impl Host for NoNode {}
+
+/// The bounds of one conversion: its depth, and its cancellation.
+pub(crate) struct Limits<'h> {
+    pub host: &'h dyn Host,
+    ticks: u32,
+    depth: usize,
+    node: Option<NodeId>,
+}
+
+impl<'h> Limits<'h> {
+    pub fn new(host: &'h dyn Host) -> Self {
+        Limits {
+            host,
+            ticks: TICKS,
+            depth: host.max_depth().min(HARD_MAX_DEPTH),
+            node: None,
+        }
+    }
+
+    /// One more value.
+    #[inline]
+    pub fn tick<'py>(&mut self) -> Res<'py, ()> {
+        self.ticks -= 1;
+        if self.ticks == 0 {
+            return self.look();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn look<'py>(&mut self) -> Res<'py, ()> {
+        self.ticks = TICKS;
+        if self.host.cancelled() {
+            return Err(Box::new(Error::Cancelled));
+        }
+        Ok(())
+    }
+
+    /// Into a container. After an error nobody leaves: the conversion is over.
+    #[inline]
+    pub fn enter<'py>(&mut self) -> Res<'py, ()> {
+        match self.depth.checked_sub(1) {
+            Some(depth) => {
+                self.depth = depth;
+                Ok(())
+            }
+            None => Err(Box::new(Error::TooDeep)),
+        }
+    }
+
+    #[inline]
+    pub fn leave(&mut self) {
+        self.depth += 1;
+    }
+
+    pub fn node(&mut self) -> &NodeId {
+        self.node.get_or_insert_with(|| self.host.node())
+    }
+}
