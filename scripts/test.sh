@@ -18,15 +18,14 @@ dev_test() {
     if [ -n "$words" ] && [ "$opt_all" = no ] && [ -z "$opt_pythons" ]; then
         chosen=$(first_line "$chosen")
     fi
-    if build_for_test; then
-        test_scope=all
-        while read_python; do
-            test_on_python "$test_scope"
-            [ "$opt_all" = yes ] || test_scope=smoke
-        done <<ROWS
+    if wanted ct || wanted elixir; then build_for_test; fi
+    test_scope=all
+    while read_python; do
+        test_on_python "$test_scope"
+        [ "$opt_all" = yes ] || test_scope=smoke
+    done <<ROWS
 $chosen
 ROWS
-    fi
     note_refused
     print_summary
 }
@@ -67,23 +66,31 @@ wanted() {
     return 1
 }
 
-# A Python whose library does not build is one failure; the others are tested all the same.
+# What does not build is one failure; what does not depend on it is tested all the same.
+# Leaves in `unbuilt` the tags of the Pythons for which no node can run.
 build_for_test() {
     lock
-    build_loader || { record_build_failure loader - && return 1; }
+    build_loader || build_failed loader "$chosen"
     while read_python; do
-        build_nif && continue
-        unbuilt="$unbuilt$py_tag "
-        record_build_failure "native library" "$py_version"
+        build_nif || build_failed "native library" "$py_tag"
     done <<ROWS
 $chosen
 ROWS
-    build_erlang || { record_build_failure "Erlang modules" - && return 1; }
+    build_erlang || build_failed "Erlang modules" "$chosen"
     unlock
 }
 
-record_build_failure() {
-    record "build" "$2" 0 1 0 "$step_time" "$1: see $step_log"
+# build_failed WHAT ROWS: no node can run for the tags that the rows begin with.
+build_failed() {
+    record build - 0 1 0 "$step_time" "$1: see $step_log"
+    unbuilt="$unbuilt$(printf '%s\n' "$2" | cut -f 1 | tr '\n' ' ')"
+}
+
+# can_run_node RUNNER, for the selected Python.
+can_run_node() {
+    case $unbuilt in
+        *" $py_tag "*) note "$1 on $py_version: its node did not build" && return 1 ;;
+    esac
 }
 
 # test_on_python all|smoke, for the selected Python.
@@ -129,12 +136,7 @@ run_rust() {
 }
 
 test_ct() {
-    case $unbuilt in
-        *" $py_tag "*)
-            note "ct on $py_version: its native library did not build"
-            return 0
-            ;;
-    esac
+    can_run_node ct || return 0
     ct_suites=$want_suites
     if [ "$1" = smoke ] && [ -z "$ct_suites" ]; then
         ct_suites=test/py_smoke_SUITE
@@ -187,6 +189,7 @@ test_elixir() {
         note "elixir: there is no elixir/mix.exs"
         return 0
     fi
+    can_run_node elixir || return 0
     counted elixir "Elixir" "$py_version" "test-elixir-$py_tag" run_elixir
 }
 
