@@ -1,0 +1,124 @@
+%% Hands the records of Python's `logging' to OTP's `logger'.
+%%
+%% Place: the end of the way of a log record: `erlang._logging' in Python → the native sink → one
+%% message `{py_log, Level, Name, Message, Meta}' → here → the handlers of `logger'.
+%% Process: one registered server; the handlers run in it, so a slow one slows only this process.
+%% Never: lets its mailbox grow without end: past 10 000 waiting records the oldest are dropped,
+%% counted, and the count is logged (I8).
+-module(py_logger).
+
+-behaviour(gen_server).
+
+-export([start_link/0, info/0, level/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([record/0, meta/0, info/0]).
+
+%% `Level' is Python's number: 10 debug, 20 info, 30 warning, 40 error, 50 critical, any between.
+-type record() ::
+    {py_log, Level :: integer(), LoggerName :: binary(), Message :: binary(), meta()}.
+
+%% The keys may be atoms or binaries: file, line, function, module, thread, pid (the Erlang process
+%% the code ran for), time (microseconds since the epoch).
+-type meta() :: #{atom() | binary() => term()}.
+
+-type info() :: #{logged := non_neg_integer(), dropped := non_neg_integer()}.
+
+-type state() :: info().
+
+-define(MAX_WAITING, 10_000).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% How many records were handed over and how many dropped. Comes after all that were sent before.
+-spec info() -> info().
+info() -> gen_server:call(?MODULE, info, infinity).
+
+-spec level(integer()) -> logger:level().
+level(N) when N >= 50 -> critical;
+level(N) when N >= 40 -> error;
+level(N) when N >= 30 -> warning;
+level(N) when N >= 20 -> info;
+level(_) -> debug.
+
+-spec init([]) -> {ok, state()}.
+init([]) ->
+    %% A flood of records must not be copied by this process's garbage collections.
+    _ = process_flag(message_queue_data, off_heap),
+    {ok, #{logged => 0, dropped => 0}}.
+
+-spec handle_call(info, gen_server:from(), state()) -> {reply, info(), state()}.
+handle_call(info, _From, State) -> {reply, State, State}.
+
+-spec handle_cast(term(), state()) -> {noreply, state()}.
+handle_cast(_Message, State) -> {noreply, State}.
+
+-spec handle_info(record() | term(), state()) -> {noreply, state()}.
+handle_info({py_log, Level, Name, Message, Meta}, #{logged := Logged} = State) when
+    is_integer(Level), is_binary(Name), is_binary(Message), is_map(Meta)
+->
+    ok = logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta)),
+    {noreply, shed(State#{logged := Logged + 1})};
+handle_info(_Other, State) ->
+    {noreply, State}.
+
+%% Looked at once per record: only while records come can the queue have grown.
+shed(#{dropped := Dropped} = State) ->
+    {message_queue_len, Waiting} = process_info(self(), message_queue_len),
+    case Waiting > ?MAX_WAITING of
+        true ->
+            %% Down to half, else every further record would cost a warning of its own.
+            Count = drop(Waiting - ?MAX_WAITING div 2, 0),
+            ok = logger:log(
+                warning,
+                "~b log records of Python were dropped: they came faster than the handlers of "
+                "logger take them. Raise the level of the noisy Python logger.",
+                [Count],
+                #{domain => [python]}
+            ),
+            State#{dropped := Dropped + Count};
+        false ->
+            State
+    end.
+
+drop(0, Count) ->
+    Count;
+drop(Left, Count) ->
+    receive
+        {py_log, _, _, _, _} -> drop(Left - 1, Count + 1)
+    after 0 -> Count
+    end.
+
+-spec metadata(binary(), meta()) -> logger:metadata().
+metadata(Name, Meta) ->
+    Known = [
+        {Key, Value}
+     || Key <- [file, line, pid, time],
+        {ok, Given} <- [find(Key, Meta)],
+        {ok, Value} <- [known(Key, Given)]
+    ],
+    Python = [
+        {Key, Value}
+     || Key <- [function, module, thread, process], {ok, Value} <- [find(Key, Meta)]
+    ],
+    maps:from_list([{domain, [python]}, {logger_name, Name}, {python, maps:from_list(Python)} | Known]).
+
+find(Key, Meta) ->
+    case Meta of
+        #{Key := Value} -> {ok, Value};
+        #{} -> maps:find(atom_to_binary(Key), Meta)
+    end.
+
+%% Formatters rely on the types of these; what has another one is left out.
+known(file, File) when is_binary(File) -> {ok, unicode:characters_to_list(printable(File))};
+known(line, Line) when is_integer(Line), Line >= 0 -> {ok, Line};
+known(pid, Pid) when is_pid(Pid) -> {ok, Pid};
+known(time, Time) when is_integer(Time) -> {ok, Time};
+known(_, _) -> error.
+
+printable(Bytes) ->
+    case unicode:characters_to_binary(Bytes) of
+        Text when is_binary(Text) -> Text;
+        _ -> unicode:characters_to_binary(io_lib:format("~tp", [Bytes]))
+    end.
