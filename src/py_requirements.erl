@@ -1,0 +1,129 @@
+%% What shall be installed in a virtual environment: read, checked, and digested.
+%%
+%% Place: the arguments of `py:ensure_venv/2,3', on their way to py_venv.
+%% Process: the caller's.
+%% Never: lets a requirement of a list be an option of the installer.
+-module(py_requirements).
+
+-export([read/1, digest/1, is_empty/1, text/1, texts/1]).
+
+-export_type([wanted/0]).
+
+-type wanted() :: {file, Path :: binary(), Digest :: binary()} | {specs, [binary()]}.
+
+%% Files that include one another are read this deep.
+-define(MAX_INCLUDES, 16).
+
+%% A string or binary is the path of a requirements file, a list of them the requirements.
+-spec read(term()) -> {ok, wanted()} | {error, {bad_argument, binary()}}.
+read([]) ->
+    {ok, {specs, []}};
+read([First | _] = Specs) when is_binary(First); is_list(First) ->
+    case texts(Specs) of
+        {ok, Texts} -> read_specs(Texts, []);
+        error -> bad("the requirements must be strings or binaries, got ~tP", [Specs, 20])
+    end;
+read(Path) ->
+    case text(Path) of
+        {ok, Text} ->
+            File = filename:absname(Text),
+            case file_digest(File, ?MAX_INCLUDES) of
+                {ok, Digest} -> {ok, {file, File, Digest}};
+                {error, _} = Error -> Error
+            end;
+        error ->
+            bad("the requirements must be the path of a file or a list, got ~tP", [Path, 20])
+    end.
+
+-spec digest(wanted()) -> binary().
+digest({file, _Path, Digest}) -> Digest;
+digest({specs, Specs}) -> erlang:md5(lists:join($\n, Specs)).
+
+-spec is_empty(wanted()) -> boolean().
+is_empty({specs, Specs}) -> Specs =:= [];
+is_empty({file, _, _}) -> false.
+
+read_specs([], Done) ->
+    {ok, {specs, lists:reverse(Done)}};
+read_specs([Text | Rest], Done) ->
+    Spec = string:trim(Text),
+    case refused(Spec) of
+        none -> read_specs(Rest, [Spec | Done]);
+        Why -> bad("the requirement ~tp is refused: ~ts", [Spec, Why])
+    end.
+
+%% In a requirements file a line may be an option, hold options, or go on in the next line.
+refused(<<>>) ->
+    "it is empty";
+refused(<<"-", _/binary>>) ->
+    "it is an option; give it in extra_args";
+refused(Spec) ->
+    Options = re:replace(Spec, "\\s--hash[=\\s]\\S+", "", [global, unicode, {return, binary}]),
+    case {re:run(Spec, "[\\r\\n\\f\\v]|\\\\$", [unicode]), re:run(Options, "\\s-", [unicode])} of
+        {nomatch, nomatch} -> none;
+        {{match, _}, _} -> "it is more than one line";
+        {_, {match, _}} -> "it holds an option; give it in extra_args"
+    end.
+
+%% Over the text of the file and of those it includes.
+file_digest(File, 0) ->
+    bad("the requirements files include one another more than ~b deep, at ~ts", [?MAX_INCLUDES, File]);
+file_digest(File, Left) ->
+    case file:read_file(File) of
+        {ok, Text} -> digest_includes(includes(File, Text), Left - 1, [Text]);
+        {error, Code} -> bad("~ts cannot be read: ~ts", [File, file:format_error(Code)])
+    end.
+
+digest_includes([], _, Parts) ->
+    {ok, erlang:md5(lists:reverse(Parts))};
+digest_includes([File | Rest], Left, Parts) ->
+    case file_digest(File, Left) of
+        {ok, Digest} -> digest_includes(Rest, Left, [Digest | Parts]);
+        {error, _} = Error -> Error
+    end.
+
+includes(File, Text) ->
+    Option = "^\\s*(?:-r|-c|--requirement|--constraint)[=\\s]*(\\S+)",
+    case re:run(Text, Option, [global, multiline, {capture, [1], binary}]) of
+        {match, Names} ->
+            Dir = filename:dirname(File),
+            %% One at an URL is the installer's business.
+            [filename:join(Dir, Name) || [Name] <- Names, binary:match(Name, <<"://">>) =:= nomatch];
+        nomatch ->
+            []
+    end.
+
+%% A string or binary without a NUL, and not empty.
+-spec text(term()) -> {ok, binary()} | error.
+text(Text) when is_binary(Text); is_list(Text) ->
+    try unicode:characters_to_binary(Text) of
+        Binary when is_binary(Binary), Binary =/= <<>> ->
+            case binary:match(Binary, <<0>>) of
+                nomatch -> {ok, Binary};
+                _ -> error
+            end;
+        _ ->
+            error
+    catch
+        error:badarg -> error
+    end;
+text(_) ->
+    error.
+
+-spec texts(term()) -> {ok, [binary()]} | error.
+texts(List) -> texts(List, []).
+
+texts([], Done) ->
+    {ok, lists:reverse(Done)};
+texts([Each | Rest], Done) ->
+    case text(Each) of
+        {ok, Text} -> texts(Rest, [Text | Done]);
+        error -> error
+    end;
+texts(_, _) ->
+    error.
+
+bad(Format, Args) ->
+    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
+    true = is_binary(Text),
+    {error, {bad_argument, Text}}.

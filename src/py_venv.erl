@@ -1,0 +1,307 @@
+%% Virtual environments: made, filled, activated in the running interpreter.
+%%
+%% Place: behind `py:activate_venv/1', `py:deactivate_venv/0', `py:venv_info/0' and
+%% `py:ensure_venv/2,3'. What touches `sys' is Python, in `erlang._venv'; what runs a program is here.
+%% Process: the caller's. Two callers of `ensure' with one path wait for each other.
+%% Never: starts a shell; writes into a directory that is neither empty nor a virtual environment.
+%%
+%% Activation concerns the main interpreter (and with it all workers), not sub-interpreters. Modules
+%% that were imported stay imported when the environment is left: Python cannot take them back.
+-module(py_venv).
+
+-export([activate/1, deactivate/0, info/0, ensure/2, ensure/3]).
+
+-export_type([info/0, requirements/0, options/0]).
+
+-type path() :: string() | binary().
+
+-type info() :: #{
+    active := boolean(),
+    %% By `activate/1', and not because the node was started with the venv's own Python.
+    activated := boolean(),
+    path := undefined | binary(),
+    python := binary(),
+    version := binary(),
+    site_packages := undefined | binary()
+}.
+
+%% The path of a requirements file, or the requirements themselves (one specifier each, as in
+%% `[<<"numpy>=2">>, "requests"]'; options of the installer are refused there).
+-type requirements() :: path() | [path()].
+
+-type options() :: #{
+    %% auto: uv if it is on the PATH, else pip
+    installer => auto | pip | uv,
+    %% for each program that is run; default 10 minutes
+    timeout => timeout(),
+    %% given to the installer as they are
+    extra_args => [string() | binary()]
+}.
+
+-type settings() :: #{
+    installer := pip | {uv, string()}, timeout := timeout(), extra_args := [binary()]
+}.
+
+-define(PYTHON_SIDE, <<"erlang._venv">>).
+-define(INSTALL_TIMEOUT, 600_000).
+-define(ACTIVATE_TIMEOUT, 60_000).
+-define(STAMP, ".erlang_python").
+%% How much of the installer's output goes into the error.
+-define(TAIL, 2_000).
+
+-spec activate(path()) -> ok | {error, py_error:reason()}.
+activate(Path) ->
+    case absolute(Path) of
+        {ok, Venv} -> done(python(<<"activate">>, [Venv]));
+        {error, _} = Error -> Error
+    end.
+
+%% Nothing to leave is fine. The venv whose own Python the node was started with stays.
+-spec deactivate() -> ok | {error, py_error:reason()}.
+deactivate() -> done(python(<<"deactivate">>, [])).
+
+-spec info() -> {ok, info()} | {error, py_error:reason()}.
+info() ->
+    case python(<<"info">>, []) of
+        {ok, #{
+            <<"active">> := Active,
+            <<"activated">> := Activated,
+            <<"path">> := Path,
+            <<"python">> := Python,
+            <<"version">> := Version,
+            <<"site_packages">> := SitePackages
+        }} ->
+            {ok, #{
+                active => Active,
+                activated => Activated,
+                path => optional(Path),
+                python => Python,
+                version => Version,
+                site_packages => optional(SitePackages)
+            }};
+        {error, _} = Error ->
+            Error
+    end.
+
+-spec ensure(path(), requirements()) -> ok | {error, py_error:reason()}.
+ensure(Path, Requirements) -> ensure(Path, Requirements, #{}).
+
+%% Made if it is missing, filled if the requirements have changed, then activated. A second call
+%% with the same requirements starts no program. What tells is the text of the requirements (and of
+%% the files they include), not what a local project named in them contains.
+-spec ensure(path(), requirements(), options()) -> ok | {error, py_error:reason()}.
+ensure(Path, Requirements, Options) ->
+    case {absolute(Path), settings(Options), py_requirements:read(Requirements)} of
+        {{ok, Venv}, {ok, Settings}, {ok, Wanted}} ->
+            Lock = {{?MODULE, Venv}, self()},
+            Fill = fun() -> fill(Venv, Wanted, Settings) end,
+            case global:trans(Lock, Fill, [node()]) of
+                ok -> activate(Venv);
+                {error, _} = Error -> Error
+            end;
+        {{error, _} = Error, _, _} ->
+            Error;
+        {_, {error, _} = Error, _} ->
+            Error;
+        {_, _, {error, _} = Error} ->
+            Error
+    end.
+
+-spec fill(binary(), py_requirements:wanted(), settings()) -> ok | {error, py_error:reason()}.
+fill(Venv, Wanted, Settings) ->
+    case python(<<"running">>, []) of
+        {ok, #{<<"executable">> := Python, <<"version">> := Version}} ->
+            Stamp = stamp(Version, Wanted, Settings),
+            case is_file(exe(Venv)) andalso file:read_file(filename:join(Venv, ?STAMP)) of
+                {ok, Stamp} ->
+                    ok;
+                _ ->
+                    in_order([
+                        fun() -> make(Venv, Python, Wanted, Settings) end,
+                        fun() -> install(Venv, Wanted, Settings) end,
+                        fun() -> write(filename:join(Venv, ?STAMP), Stamp) end
+                    ])
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+in_order([]) ->
+    ok;
+in_order([Step | Rest]) ->
+    case Step() of
+        ok -> in_order(Rest);
+        {error, _} = Error -> Error
+    end.
+
+%% Says which requirements the environment holds. A change detector, not a safeguard.
+stamp(Version, Wanted, #{extra_args := Extra}) ->
+    Digest = erlang:md5(term_to_binary({Version, py_requirements:digest(Wanted), Extra})),
+    <<"requirements ", (binary:encode_hex(Digest))/binary, "\n">>.
+
+%%% Making it
+
+make(Venv, Python, Wanted, Settings) ->
+    case {is_file(filename:join(Venv, "pyvenv.cfg")), file:list_dir(Venv)} of
+        {false, {ok, [_ | _]}} ->
+            bad("~ts exists and is not a virtual environment (it has no pyvenv.cfg)", [Venv]);
+        {false, _} ->
+            create(Venv, Python, Settings);
+        {true, _} ->
+            %% A creation that was interrupted left the file without the executable.
+            case is_file(exe(Venv)) of
+                true -> complete(Venv, Python, Wanted, Settings);
+                false -> create(Venv, Python, Settings)
+            end
+    end.
+
+%% One that uv or `--without-pip' made gets its pip only when pip is to be used.
+complete(Venv, Python, Wanted, #{installer := Installer} = Settings) ->
+    case python(<<"check">>, [Venv]) of
+        {ok, SitePackages} when is_binary(SitePackages) ->
+            HasPip = filelib:is_dir(filename:join(SitePackages, "pip")),
+            case HasPip orelse Installer =/= pip orelse py_requirements:is_empty(Wanted) of
+                true -> ok;
+                false -> create(Venv, Python, Settings)
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+create(Venv, Python, #{installer := Installer} = Settings) ->
+    WithoutPip = [<<"--without-pip">> || Installer =/= pip],
+    run(Python, [<<"-m">>, <<"venv">>] ++ WithoutPip ++ [<<"--">>, Venv], Settings).
+
+%%% Filling it
+
+install(Venv, Wanted, Settings) ->
+    case {py_requirements:is_empty(Wanted), Wanted} of
+        {true, _} ->
+            ok;
+        {false, {file, File, _}} ->
+            run_installer(Venv, File, Settings);
+        {false, {specs, Specs}} ->
+            %% In a file none of them can be taken for an option of the installer.
+            File = filename:join(Venv, ?STAMP "-requirements.txt"),
+            Result = in_order([
+                fun() -> write(File, [[Spec, $\n] || Spec <- Specs]) end,
+                fun() -> run_installer(Venv, File, Settings) end
+            ]),
+            _ = file:delete(File),
+            Result
+    end.
+
+run_installer(Venv, File, #{installer := pip, extra_args := Extra} = Settings) ->
+    Args = [<<"-m">>, <<"pip">>, <<"install">>, <<"--disable-pip-version-check">>, <<"--no-input">>],
+    run(exe(Venv), Args ++ Extra ++ [<<"-r">>, File], Settings);
+run_installer(Venv, File, #{installer := {uv, Uv}, extra_args := Extra} = Settings) ->
+    Args = [<<"pip">>, <<"install">>, <<"--python">>, exe(Venv)],
+    run(Uv, Args ++ Extra ++ [<<"-r">>, File], Settings).
+
+-spec run(path(), [binary()], settings()) -> ok | {error, py_error:reason()}.
+run(Program, Args, #{timeout := Timeout}) ->
+    Clean = ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"],
+    Options = #{
+        timeout => Timeout,
+        env => [{Name, false} || Name <- Clean],
+        kill => fun(OsPid) -> python(<<"kill_group">>, [OsPid]) end
+    },
+    case py_command:run(Program, Args, Options) of
+        {ok, _Output} ->
+            ok;
+        {error, timeout} ->
+            {error, timeout};
+        {error, {posix, Code}} ->
+            bad("~ts cannot be run: ~ts", [Program, file:format_error(Code)]);
+        {error, {exit_status, Status, Output}} ->
+            Command = lists:join($\s, [Program | Args]),
+            bad("~ts ended with status ~b:~n~ts", [Command, Status, tail(Output)])
+    end.
+
+tail(Output) ->
+    Text =
+        case unicode:characters_to_binary(Output) of
+            Valid when is_binary(Valid) -> Valid;
+            _ -> unicode:characters_to_binary(Output, latin1)
+        end,
+    Trimmed = string:trim(Text),
+    string:slice(Trimmed, max(0, string:length(Trimmed) - ?TAIL)).
+
+%%% Arguments
+
+-spec settings(term()) -> {ok, settings()} | {error, {bad_argument, binary()}}.
+settings(Options) when is_map(Options) ->
+    Defaults = #{installer => auto, timeout => ?INSTALL_TIMEOUT, extra_args => []},
+    case maps:to_list(maps:without(maps:keys(Defaults), Options)) of
+        [] -> checked(maps:merge(Defaults, Options));
+        [{Key, _} | _] ->
+            bad("unknown option ~tp; known are installer, timeout and extra_args", [Key])
+    end;
+settings(Options) ->
+    bad("the options must be a map, got ~tP", [Options, 10]).
+
+checked(#{installer := Installer, timeout := Timeout, extra_args := Extra}) ->
+    IsTimeout = Timeout =:= infinity orelse (is_integer(Timeout) andalso Timeout > 0),
+    case {installer(Installer), IsTimeout, py_requirements:texts(Extra)} of
+        {{ok, Program}, true, {ok, Args}} ->
+            {ok, #{installer => Program, timeout => Timeout, extra_args => Args}};
+        {{error, _} = Error, _, _} ->
+            Error;
+        {_, false, _} ->
+            bad("timeout must be milliseconds or infinity, got ~tP", [Timeout, 10]);
+        {_, _, error} ->
+            bad("extra_args must be a list of strings or binaries, got ~tP", [Extra, 10])
+    end.
+
+installer(pip) ->
+    {ok, pip};
+installer(auto) ->
+    case os:find_executable("uv") of
+        false -> {ok, pip};
+        Uv -> {ok, {uv, Uv}}
+    end;
+installer(uv) ->
+    case os:find_executable("uv") of
+        false -> bad("installer is uv, and there is no uv on the PATH", []);
+        Uv -> {ok, {uv, Uv}}
+    end;
+installer(Other) ->
+    bad("installer must be auto, pip or uv, got ~tP", [Other, 10]).
+
+absolute(Path) ->
+    case py_requirements:text(Path) of
+        {ok, Text} -> {ok, filename:absname(Text)};
+        error -> bad("the path of a virtual environment must be a string or binary, got ~tP", [Path, 10])
+    end.
+
+%%% Small things
+
+%% What the Python side refuses with a ValueError is a sentence about an argument.
+python(Function, Args) ->
+    case py:call(?PYTHON_SIDE, Function, Args, #{}, ?ACTIVATE_TIMEOUT) of
+        {ok, Value} -> {ok, Value};
+        {error, {'ValueError', Message}} -> {error, {bad_argument, Message}};
+        {error, Reason} -> {error, Reason}
+    end.
+
+done({ok, _}) -> ok;
+done({error, _} = Error) -> Error.
+
+optional(none) -> undefined;
+optional(Text) when is_binary(Text) -> Text.
+
+exe(Venv) -> filename:join([Venv, "bin", "python"]).
+
+is_file(Path) -> filelib:is_regular(Path).
+
+write(File, Text) ->
+    case file:write_file(File, Text) of
+        ok -> ok;
+        {error, Code} -> bad("~ts cannot be written: ~ts", [File, file:format_error(Code)])
+    end.
+
+-spec bad(io:format(), [term()]) -> {error, {bad_argument, binary()}}.
+bad(Format, Args) ->
+    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
+    true = is_binary(Text),
+    {error, {bad_argument, Text}}.
