@@ -14,8 +14,8 @@
 -behaviour(gen_server).
 
 -export([start_link/0, max_entries/0]).
--export([fetch/1, store/2, remove/1, keys/0, clear/0]).
--export([incr/1, incr/2, decr/1, decr/2]).
+-export([state_fetch/1, state_store/2, state_remove/1, state_keys/0, state_clear/0]).
+-export([state_incr/1, state_incr/2, state_decr/1, state_decr/2]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -export_type([key/0]).
@@ -33,8 +33,8 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 -spec max_entries() -> pos_integer().
 max_entries() -> ?MAX_ENTRIES.
 
--spec fetch(key()) -> {ok, term()} | {error, not_found | not_running}.
-fetch(Key) ->
+-spec state_fetch(key()) -> {ok, term()} | {error, not_found | not_running}.
+state_fetch(Key) ->
     with_table(fun() ->
         case ets:lookup(?TABLE, normal(Key)) of
             [{_, Value}] -> {ok, Value};
@@ -42,13 +42,13 @@ fetch(Key) ->
         end
     end).
 
--spec store(key(), term()) -> ok | {error, full | not_running}.
-store(Key, Value) ->
+-spec state_store(key(), term()) -> ok | {error, full | not_running}.
+state_store(Key, Value) ->
     Normal = normal(Key),
     with_table(fun() -> store_normal(Normal, Value) end).
 
--spec remove(key()) -> ok | {error, not_running}.
-remove(Key) ->
+-spec state_remove(key()) -> ok | {error, not_running}.
+state_remove(Key) ->
     with_table(fun() ->
         case ets:take(?TABLE, normal(Key)) of
             [_] -> release(1);
@@ -57,31 +57,31 @@ remove(Key) ->
     end).
 
 %% In no particular order; entries stored meanwhile may be there or not.
--spec keys() -> [key()] | {error, not_running}.
-keys() ->
+-spec state_keys() -> [key()] | {error, not_running}.
+state_keys() ->
     with_table(fun() -> ets:select(?TABLE, [{{'$1', '_'}, [], ['$1']}]) end).
 
--spec clear() -> ok | {error, not_running}.
-clear() ->
+-spec state_clear() -> ok | {error, not_running}.
+state_clear() ->
     with_table(fun() -> release(ets:select_delete(?TABLE, [{'_', [], [true]}])) end).
 
--spec incr(key()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
-incr(Key) -> incr(Key, 1).
+-spec state_incr(key()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
+state_incr(Key) -> state_incr(Key, 1).
 
 %% Atomic; a key that is not there counts from 0.
--spec incr(key(), integer()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
-incr(Key, By) when is_integer(By) ->
+-spec state_incr(key(), integer()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
+state_incr(Key, By) when is_integer(By) ->
     Normal = normal(Key),
     with_table(fun() -> incr_normal(Normal, By) end);
-incr(_Key, By) ->
+state_incr(_Key, By) ->
     {error, {bad_argument, text("a counter moves by an integer, not by ~tP", [By, 10])}}.
 
--spec decr(key()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
-decr(Key) -> incr(Key, -1).
+-spec state_decr(key()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
+state_decr(Key) -> state_incr(Key, -1).
 
--spec decr(key(), integer()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
-decr(Key, By) when is_integer(By) -> incr(Key, -By);
-decr(Key, By) -> incr(Key, By).
+-spec state_decr(key(), integer()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
+state_decr(Key, By) when is_integer(By) -> state_incr(Key, -By);
+state_decr(Key, By) -> state_incr(Key, By).
 
 %%% In the process that asks
 

@@ -2,14 +2,14 @@
 %%
 %% Place: behind `py:activate_venv/1', `py:deactivate_venv/0', `py:venv_info/0' and
 %% `py:ensure_venv/2,3'. What touches `sys' is Python, in `erlang._venv'; what runs a program is here.
-%% Process: the caller's. Two callers of `ensure' with one path wait for each other.
+%% Process: the caller's. Two callers of `ensure_venv' with one path wait for each other.
 %% Never: starts a shell; writes into a directory that is neither empty nor a virtual environment.
 %%
 %% Activation concerns the main interpreter (and with it all workers), not sub-interpreters. Modules
 %% that were imported stay imported when the environment is left: Python cannot take them back.
 -module(py_venv).
 
--export([activate/1, deactivate/0, info/0, ensure/2, ensure/3]).
+-export([activate_venv/1, deactivate_venv/0, venv_info/0, ensure_venv/2, ensure_venv/3]).
 
 -export_type([info/0, requirements/0, options/0]).
 
@@ -17,7 +17,7 @@
 
 -type info() :: #{
     active := boolean(),
-    %% By `activate/1', and not because the node was started with the venv's own Python.
+    %% By `activate_venv/1', and not because the node was started with the venv's own Python.
     activated := boolean(),
     path := undefined | binary(),
     python := binary(),
@@ -49,19 +49,19 @@
 %% How much of the installer's output goes into the error.
 -define(TAIL, 2_000).
 
--spec activate(path()) -> ok | {error, py_error:reason()}.
-activate(Path) ->
+-spec activate_venv(path()) -> ok | {error, py_error:reason()}.
+activate_venv(Path) ->
     case absolute(Path) of
         {ok, Venv} -> done(python(<<"activate">>, [Venv]));
         {error, _} = Error -> Error
     end.
 
 %% Nothing to leave is fine. The venv whose own Python the node was started with stays.
--spec deactivate() -> ok | {error, py_error:reason()}.
-deactivate() -> done(python(<<"deactivate">>, [])).
+-spec deactivate_venv() -> ok | {error, py_error:reason()}.
+deactivate_venv() -> done(python(<<"deactivate">>, [])).
 
--spec info() -> {ok, info()} | {error, py_error:reason()}.
-info() ->
+-spec venv_info() -> {ok, info()} | {error, py_error:reason()}.
+venv_info() ->
     case python(<<"info">>, []) of
         {ok, #{
             <<"active">> := Active,
@@ -83,20 +83,20 @@ info() ->
             Error
     end.
 
--spec ensure(path(), requirements()) -> ok | {error, py_error:reason()}.
-ensure(Path, Requirements) -> ensure(Path, Requirements, #{}).
+-spec ensure_venv(path(), requirements()) -> ok | {error, py_error:reason()}.
+ensure_venv(Path, Requirements) -> ensure_venv(Path, Requirements, #{}).
 
 %% Made if it is missing, filled if the requirements have changed, then activated. A second call
 %% with the same requirements starts no program. What tells is the text of the requirements (and of
 %% the files they include), not what a local project named in them contains.
--spec ensure(path(), requirements(), options()) -> ok | {error, py_error:reason()}.
-ensure(Path, Requirements, Options) ->
+-spec ensure_venv(path(), requirements(), options()) -> ok | {error, py_error:reason()}.
+ensure_venv(Path, Requirements, Options) ->
     case {absolute(Path), settings(Options), py_requirements:read(Requirements)} of
         {{ok, Venv}, {ok, Settings}, {ok, Wanted}} ->
             Lock = {{?MODULE, Venv}, self()},
             Fill = fun() -> fill(Venv, Wanted, Settings) end,
             case global:trans(Lock, Fill, [node()]) of
-                ok -> activate(Venv);
+                ok -> activate_venv(Venv);
                 {error, _} = Error -> Error
             end;
         {{error, _} = Error, _, _} ->

@@ -47,13 +47,13 @@ init_per_testcase(_Case, Config) ->
             true = unlink(Pid),
             [{own, Pid} | Config];
         _ ->
-            ok = py_state:clear(),
+            ok = py_state:state_clear(),
             Config
     end.
 
 end_per_testcase(_Case, Config) ->
     case proplists:get_value(own, Config) of
-        undefined -> py_state:clear();
+        undefined -> py_state:state_clear();
         Pid -> stop(Pid)
     end.
 
@@ -68,99 +68,99 @@ what_was_stored_is_fetched(_Config) ->
     Terms = [1, 2.5, <<"b">>, "s", {a, #{b => [c]}}, self(), make_ref(), fun() -> ok end],
     [
         begin
-            ok = py_state:store(Key, {value, Key}),
-            ?assertEqual({ok, {value, Key}}, py_state:fetch(Key))
+            ok = py_state:state_store(Key, {value, Key}),
+            ?assertEqual({ok, {value, Key}}, py_state:state_fetch(Key))
         end
      || Key <- Terms
     ],
-    ok = py_state:store(1, again),
-    ?assertEqual({ok, again}, py_state:fetch(1)).
+    ok = py_state:state_store(1, again),
+    ?assertEqual({ok, again}, py_state:state_fetch(1)).
 
 a_key_that_is_not_there_is_not_found(_Config) ->
-    ?assertEqual({error, not_found}, py_state:fetch(<<"missing">>)).
+    ?assertEqual({error, not_found}, py_state:state_fetch(<<"missing">>)).
 
 removing_takes_it_away_and_twice_is_fine(_Config) ->
-    ok = py_state:store(k, 1),
-    ?assertEqual(ok, py_state:remove(k)),
-    ?assertEqual(ok, py_state:remove(k)),
-    ?assertEqual({error, not_found}, py_state:fetch(k)).
+    ok = py_state:state_store(k, 1),
+    ?assertEqual(ok, py_state:state_remove(k)),
+    ?assertEqual(ok, py_state:state_remove(k)),
+    ?assertEqual({error, not_found}, py_state:state_fetch(k)).
 
 an_atom_and_its_name_are_the_same_key(_Config) ->
-    ok = py_state:store(<<"hits">>, 1),
-    ?assertEqual({ok, 1}, py_state:fetch(hits)),
-    ok = py_state:store({user, 7, [session]}, data),
-    ?assertEqual({ok, data}, py_state:fetch({<<"user">>, 7, [<<"session">>]})),
-    ok = py_state:store('größe', 2),
-    ?assertEqual({ok, 2}, py_state:fetch(<<"größe"/utf8>>)),
-    ?assertEqual({error, not_found}, py_state:fetch("hits")).
+    ok = py_state:state_store(<<"hits">>, 1),
+    ?assertEqual({ok, 1}, py_state:state_fetch(hits)),
+    ok = py_state:state_store({user, 7, [session]}, data),
+    ?assertEqual({ok, data}, py_state:state_fetch({<<"user">>, 7, [<<"session">>]})),
+    ok = py_state:state_store('größe', 2),
+    ?assertEqual({ok, 2}, py_state:state_fetch(<<"größe"/utf8>>)),
+    ?assertEqual({error, not_found}, py_state:state_fetch("hits")).
 
 true_false_and_none_stay_what_they_are(_Config) ->
-    ok = py_state:store(true, yes),
-    ?assertEqual({error, not_found}, py_state:fetch(<<"true">>)),
-    ok = py_state:store(undefined, nothing),
-    ?assertEqual({ok, nothing}, py_state:fetch(none)),
-    ?assertEqual({ok, nothing}, py_state:fetch(nil)).
+    ok = py_state:state_store(true, yes),
+    ?assertEqual({error, not_found}, py_state:state_fetch(<<"true">>)),
+    ok = py_state:state_store(undefined, nothing),
+    ?assertEqual({ok, nothing}, py_state:state_fetch(none)),
+    ?assertEqual({ok, nothing}, py_state:state_fetch(nil)).
 
 an_integer_and_a_float_are_two_keys(_Config) ->
-    ok = py_state:store(1, integer),
-    ok = py_state:store(1.0, float),
-    ?assertEqual({ok, integer}, py_state:fetch(1)).
+    ok = py_state:state_store(1, integer),
+    ok = py_state:state_store(1.0, float),
+    ?assertEqual({ok, integer}, py_state:state_fetch(1)).
 
 keys_lists_them_and_clear_removes_them(_Config) ->
-    [ok = py_state:store(Key, v) || Key <- [a, 2, {c}]],
-    ?assertEqual(lists:sort([<<"a">>, 2, {<<"c">>}]), lists:sort(py_state:keys())),
-    ?assertEqual(ok, py_state:clear()),
-    ?assertEqual([], py_state:keys()).
+    [ok = py_state:state_store(Key, v) || Key <- [a, 2, {c}]],
+    ?assertEqual(lists:sort([<<"a">>, 2, {<<"c">>}]), lists:sort(py_state:state_keys())),
+    ?assertEqual(ok, py_state:state_clear()),
+    ?assertEqual([], py_state:state_keys()).
 
 a_counter_starts_at_zero_and_moves_both_ways(_Config) ->
-    ?assertEqual(1, py_state:incr(n)),
-    ?assertEqual(11, py_state:incr(<<"n">>, 10)),
-    ?assertEqual(10, py_state:decr(n)),
-    ?assertEqual(-5, py_state:decr(n, 15)),
-    ?assertEqual({ok, -5}, py_state:fetch(n)),
-    ?assertEqual(-3, py_state:decr(fresh, 3)).
+    ?assertEqual(1, py_state:state_incr(n)),
+    ?assertEqual(11, py_state:state_incr(<<"n">>, 10)),
+    ?assertEqual(10, py_state:state_decr(n)),
+    ?assertEqual(-5, py_state:state_decr(n, 15)),
+    ?assertEqual({ok, -5}, py_state:state_fetch(n)),
+    ?assertEqual(-3, py_state:state_decr(fresh, 3)).
 
 a_counter_grows_beyond_64_bits(_Config) ->
     Big = 1 bsl 80,
-    ok = py_state:store(n, Big),
-    ?assertEqual(Big + 1, py_state:incr(n)).
+    ok = py_state:state_store(n, Big),
+    ?assertEqual(Big + 1, py_state:state_incr(n)).
 
 a_value_that_is_no_integer_cannot_be_counted(_Config) ->
-    ok = py_state:store(n, <<"text">>),
-    {error, Reason} = py_state:incr(n),
+    ok = py_state:state_store(n, <<"text">>),
+    {error, Reason} = py_state:state_incr(n),
     ?assertMatch({bad_argument, _}, Reason),
     ?assert(py_error:is_reason(Reason)),
-    ?assertMatch({error, {bad_argument, _}}, py_state:incr(m, 1.5)),
-    ?assertMatch({error, {bad_argument, _}}, py_state:decr(m, <<"1">>)),
-    ?assertEqual({ok, <<"text">>}, py_state:fetch(n)).
+    ?assertMatch({error, {bad_argument, _}}, py_state:state_incr(m, 1.5)),
+    ?assertMatch({error, {bad_argument, _}}, py_state:state_decr(m, <<"1">>)),
+    ?assertEqual({ok, <<"text">>}, py_state:state_fetch(n)).
 
 a_hundred_processes_count_without_losing_one(_Config) ->
-    in_parallel(100, fun(_) -> [py_state:incr(n) || _ <- lists:seq(1, 1000)] end),
-    ?assertEqual({ok, 100_000}, py_state:fetch(n)).
+    in_parallel(100, fun(_) -> [py_state:state_incr(n) || _ <- lists:seq(1, 1000)] end),
+    ?assertEqual({ok, 100_000}, py_state:state_fetch(n)).
 
 past_its_bound_it_says_full_and_existing_keys_still_change(_Config) ->
     Max = py_state:max_entries(),
-    [ok = py_state:store(N, N) || N <- lists:seq(1, Max)],
-    ?assertEqual({error, full}, py_state:store(one_more, 1)),
-    ?assertEqual({error, full}, py_state:incr(a_counter)),
-    ?assertEqual(ok, py_state:store(1, changed)),
-    ?assertEqual(3, py_state:incr(2)),
-    ok = py_state:remove(3),
-    ?assertEqual(ok, py_state:store(one_more, 1)),
-    ?assertEqual({error, full}, py_state:store(two_more, 1)),
-    ok = py_state:clear(),
-    ?assertEqual(ok, py_state:store(two_more, 1)).
+    [ok = py_state:state_store(N, N) || N <- lists:seq(1, Max)],
+    ?assertEqual({error, full}, py_state:state_store(one_more, 1)),
+    ?assertEqual({error, full}, py_state:state_incr(a_counter)),
+    ?assertEqual(ok, py_state:state_store(1, changed)),
+    ?assertEqual(3, py_state:state_incr(2)),
+    ok = py_state:state_remove(3),
+    ?assertEqual(ok, py_state:state_store(one_more, 1)),
+    ?assertEqual({error, full}, py_state:state_store(two_more, 1)),
+    ok = py_state:state_clear(),
+    ?assertEqual(ok, py_state:state_store(two_more, 1)).
 
 the_bound_is_exact_under_concurrent_stores_and_removes(_Config) ->
     Max = py_state:max_entries(),
     in_parallel(20, fun(Me) ->
         Keys = lists:seq(Me, 3000, 3),
-        [ok = py_state:store(Key, Me) || Key <- Keys],
-        [ok = py_state:remove(Key) || Key <- Keys]
+        [ok = py_state:state_store(Key, Me) || Key <- Keys],
+        [ok = py_state:state_remove(Key) || Key <- Keys]
     end),
-    ?assertEqual([], py_state:keys()),
-    in_parallel(10, fun(Me) -> [py_state:store({Me, N}, N) || N <- lists:seq(1, Max div 8)] end),
-    ?assertEqual(Max, length(py_state:keys())).
+    ?assertEqual([], py_state:state_keys()),
+    in_parallel(10, fun(Me) -> [py_state:state_store({Me, N}, N) || N <- lists:seq(1, Max div 8)] end),
+    ?assertEqual(Max, length(py_state:state_keys())).
 
 without_the_owner_it_says_not_running(Config) ->
     case proplists:get_value(own, Config) of
@@ -171,12 +171,12 @@ without_the_owner_it_says_not_running(Config) ->
             [
                 ?assertEqual({error, not_running}, Operation())
              || Operation <- [
-                    fun() -> py_state:fetch(a) end,
-                    fun() -> py_state:store(a, 1) end,
-                    fun() -> py_state:remove(a) end,
-                    fun() -> py_state:incr(a) end,
-                    fun py_state:keys/0,
-                    fun py_state:clear/0
+                    fun() -> py_state:state_fetch(a) end,
+                    fun() -> py_state:state_store(a, 1) end,
+                    fun() -> py_state:state_remove(a) end,
+                    fun() -> py_state:state_incr(a) end,
+                    fun py_state:state_keys/0,
+                    fun py_state:state_clear/0
                 ]
             ],
             ok

@@ -87,7 +87,7 @@ init_per_testcase(Case, Config) ->
     [{dir, Dir}, {path_before, Path} | Config].
 
 end_per_testcase(_Case, Config) ->
-    ok = py_venv:deactivate(),
+    ok = py_venv:deactivate_venv(),
     _ = py:call(sys, 'modules.pop', [<<"venv_probe">>, none]),
     _ = py:call(sys, 'modules.pop', [<<"tinypkg">>, none]),
     _ = py:call(sys, 'modules.pop', [<<"otherpkg">>, none]),
@@ -98,9 +98,9 @@ end_per_testcase(_Case, Config) ->
 an_activated_venv_gives_its_packages(Config) ->
     One = proplists:get_value(one, Config),
     ?assertMatch({error, {'ModuleNotFoundError', _}}, probe()),
-    ok = py_venv:activate(One),
+    ok = py_venv:activate_venv(One),
     ?assertEqual({ok, <<"one">>}, probe()),
-    {ok, Info} = py_venv:info(),
+    {ok, Info} = py_venv:venv_info(),
     ?assertMatch(#{active := true, activated := true}, Info),
     ?assertEqual(bin(One), maps:get(path, Info)),
     ?assertEqual(bin(filename:join(One, "bin/python")), maps:get(python, Info)),
@@ -108,24 +108,24 @@ an_activated_venv_gives_its_packages(Config) ->
     ?assertEqual({ok, bin(One)}, py:call(os, 'environ.get', [<<"VIRTUAL_ENV">>])).
 
 leaving_it_gives_back_what_was_there(Config) ->
-    {ok, Before} = py_venv:info(),
-    ok = py_venv:activate(bin(proplists:get_value(one, Config))),
-    ok = py_venv:deactivate(),
-    ?assertEqual({ok, Before}, py_venv:info()),
+    {ok, Before} = py_venv:venv_info(),
+    ok = py_venv:activate_venv(bin(proplists:get_value(one, Config))),
+    ok = py_venv:deactivate_venv(),
+    ?assertEqual({ok, Before}, py_venv:venv_info()),
     ?assertMatch({error, {'ModuleNotFoundError', _}}, probe()),
     ?assertEqual({ok, proplists:get_value(path_before, Config)}, sys_path()).
 
 a_path_that_the_user_added_meanwhile_stays(Config) ->
-    ok = py_venv:activate(proplists:get_value(one, Config)),
+    ok = py_venv:activate_venv(proplists:get_value(one, Config)),
     {ok, _} = py:call(sys, 'path.append', [<<"/added/by/user">>]),
-    ok = py_venv:deactivate(),
+    ok = py_venv:deactivate_venv(),
     {ok, Path} = sys_path(),
     ?assertEqual(<<"/added/by/user">>, lists:last(Path)),
     {ok, _} = py:call(sys, 'path.remove', [<<"/added/by/user">>]).
 
 activating_another_one_leaves_the_first(Config) ->
-    ok = py_venv:activate(proplists:get_value(one, Config)),
-    ok = py_venv:activate(proplists:get_value(two, Config)),
+    ok = py_venv:activate_venv(proplists:get_value(one, Config)),
+    ok = py_venv:activate_venv(proplists:get_value(two, Config)),
     ?assertEqual({ok, <<"two">>}, probe()),
     {ok, Path} = sys_path(),
     ?assertNot(lists:member(site_packages(Config, proplists:get_value(one, Config)), Path)).
@@ -133,7 +133,7 @@ activating_another_one_leaves_the_first(Config) ->
 the_applications_own_package_stays_in_front(Config) ->
     {ok, #{<<"file">> := File}} = own_file(),
     Own = filename:dirname(filename:dirname(File)),
-    ok = py_venv:activate(proplists:get_value(one, Config)),
+    ok = py_venv:activate_venv(proplists:get_value(one, Config)),
     {ok, Path} = sys_path(),
     Site = site_packages(Config, proplists:get_value(one, Config)),
     ?assert(lists:member(Site, Path)),
@@ -144,51 +144,51 @@ the_applications_own_package_stays_in_front(Config) ->
     end.
 
 what_is_no_venv_is_refused(Config) ->
-    refused("it has no pyvenv.cfg", py_venv:activate(proplists:get_value(dir, Config))),
-    refused("it has no pyvenv.cfg", py_venv:activate("/no/such/venv")).
+    refused("it has no pyvenv.cfg", py_venv:activate_venv(proplists:get_value(dir, Config))),
+    refused("it has no pyvenv.cfg", py_venv:activate_venv("/no/such/venv")).
 
 a_venv_of_another_python_is_refused_with_advice(Config) ->
     Dir = proplists:get_value(dir, Config),
     ok = file:write_file(filename:join(Dir, "pyvenv.cfg"), "home = /usr/bin\nversion = 3.4.10\n"),
-    refused("is a virtual environment of Python 3.4.10", py_venv:activate(Dir)),
-    refused("make it again with this Python", py_venv:activate(Dir)).
+    refused("is a virtual environment of Python 3.4.10", py_venv:activate_venv(Dir)),
+    refused("make it again with this Python", py_venv:activate_venv(Dir)).
 
 a_failed_activation_leaves_the_active_one(Config) ->
-    ok = py_venv:activate(proplists:get_value(one, Config)),
-    {error, _} = py_venv:activate("/no/such/venv"),
+    ok = py_venv:activate_venv(proplists:get_value(one, Config)),
+    {error, _} = py_venv:activate_venv("/no/such/venv"),
     ?assertEqual({ok, <<"one">>}, probe()).
 
 leaving_without_an_active_one_is_fine(_Config) ->
-    ?assertEqual(ok, py_venv:deactivate()),
-    ?assertEqual(ok, py_venv:deactivate()),
-    ?assertMatch({ok, #{activated := false}}, py_venv:info()).
+    ?assertEqual(ok, py_venv:deactivate_venv()),
+    ?assertEqual(ok, py_venv:deactivate_venv()),
+    ?assertMatch({ok, #{activated := false}}, py_venv:venv_info()).
 
 %%% ensure
 
 ensure_makes_fills_and_activates(Config) ->
     Venv = venv(Config),
-    ?assertEqual(ok, py_venv:ensure(Venv, [<<"tinypkg==1.0">>, "otherpkg"], options(Config))),
+    ?assertEqual(ok, py_venv:ensure_venv(Venv, [<<"tinypkg==1.0">>, "otherpkg"], options(Config))),
     ?assertEqual({ok, 42}, py:call(tinypkg, value, [])),
     ?assertEqual({ok, 7}, py:call(otherpkg, value, [])),
-    {ok, #{path := Path}} = py_venv:info(),
+    {ok, #{path := Path}} = py_venv:venv_info(),
     ?assertEqual(bin(Venv), Path).
 
 ensure_again_starts_no_program(Config) ->
     Venv = venv(Config),
     Options = options(Config),
-    ok = py_venv:ensure(Venv, [<<"tinypkg">>], Options),
+    ok = py_venv:ensure_venv(Venv, [<<"tinypkg">>], Options),
     %% With this it could start neither Python nor an installer.
     Exe = filename:join(Venv, "bin/python"),
     ok = file:delete(Exe),
     ok = file:write_file(Exe, "#!/bin/sh\nexit 99\n"),
     ok = file:change_mode(Exe, 8#755),
-    ?assertEqual(ok, py_venv:ensure(Venv, [<<"tinypkg">>], Options)).
+    ?assertEqual(ok, py_venv:ensure_venv(Venv, [<<"tinypkg">>], Options)).
 
 ensure_sees_a_change_of_the_requirements(Config) ->
     Venv = venv(Config),
-    ok = py_venv:ensure(Venv, [<<"tinypkg">>], options(Config)),
+    ok = py_venv:ensure_venv(Venv, [<<"tinypkg">>], options(Config)),
     ?assertMatch({error, {'ModuleNotFoundError', _}}, py:call(otherpkg, value, [])),
-    ok = py_venv:ensure(Venv, [<<"tinypkg">>, <<"otherpkg">>], options(Config)),
+    ok = py_venv:ensure_venv(Venv, [<<"tinypkg">>, <<"otherpkg">>], options(Config)),
     ?assertEqual({ok, 7}, py:call(otherpkg, value, [])).
 
 ensure_sees_a_change_of_an_included_file(Config) ->
@@ -197,47 +197,47 @@ ensure_sees_a_change_of_an_included_file(Config) ->
     Base = in(Config, "base.txt"),
     ok = file:write_file(File, "# all\n-r base.txt\n"),
     ok = file:write_file(Base, "tinypkg\n"),
-    ok = py_venv:ensure(Venv, File, options(Config)),
+    ok = py_venv:ensure_venv(Venv, File, options(Config)),
     ok = file:write_file(Base, "tinypkg\notherpkg\n"),
-    ok = py_venv:ensure(Venv, File, options(Config)),
+    ok = py_venv:ensure_venv(Venv, File, options(Config)),
     ?assertEqual({ok, 7}, py:call(otherpkg, value, [])).
 
 ensure_takes_a_file_of_requirements(Config) ->
     File = in(Config, "requirements.txt"),
     ok = file:write_file(File, "tinypkg == 1.0  # tiny\n"),
-    ?assertEqual(ok, py_venv:ensure(venv(Config), bin(File), options(Config))),
+    ?assertEqual(ok, py_venv:ensure_venv(venv(Config), bin(File), options(Config))),
     ?assertEqual({ok, 42}, py:call(tinypkg, value, [])),
-    refused("cannot be read", py_venv:ensure(venv(Config), in(Config, "missing.txt"), options(Config))).
+    refused("cannot be read", py_venv:ensure_venv(venv(Config), in(Config, "missing.txt"), options(Config))).
 
 ensure_without_requirements_makes_an_empty_one(Config) ->
-    ?assertEqual(ok, py_venv:ensure(venv(Config), [])),
-    ?assertMatch({ok, #{activated := true}}, py_venv:info()).
+    ?assertEqual(ok, py_venv:ensure_venv(venv(Config), [])),
+    ?assertMatch({ok, #{activated := true}}, py_venv:venv_info()).
 
 ensure_repairs_a_creation_that_was_interrupted(Config) ->
     Venv = venv(Config),
     ok = filelib:ensure_path(Venv),
     ok = file:write_file(filename:join(Venv, "pyvenv.cfg"), ""),
-    ?assertEqual(ok, py_venv:ensure(Venv, [<<"tinypkg">>], options(Config))),
+    ?assertEqual(ok, py_venv:ensure_venv(Venv, [<<"tinypkg">>], options(Config))),
     ?assertEqual({ok, 42}, py:call(tinypkg, value, [])).
 
 ensure_does_not_touch_a_directory_that_is_something_else(Config) ->
     Dir = in(Config, "home"),
     ok = filelib:ensure_path(Dir),
     ok = file:write_file(filename:join(Dir, "letter.txt"), "dear"),
-    refused("is not a virtual environment", py_venv:ensure(Dir, [], options(Config))),
+    refused("is not a virtual environment", py_venv:ensure_venv(Dir, [], options(Config))),
     ?assertEqual({ok, ["letter.txt"]}, file:list_dir(Dir)).
 
 ensure_gives_the_installers_words_when_it_fails(Config) ->
     Venv = venv(Config),
-    Result = py_venv:ensure(Venv, [<<"no-such-package-anywhere">>], options(Config)),
+    Result = py_venv:ensure_venv(Venv, [<<"no-such-package-anywhere">>], options(Config)),
     refused("no-such-package-anywhere", Result),
     refused("ended with status", Result),
     %% Nothing says that it is filled, and the next call tries again.
-    ?assertEqual(ok, py_venv:ensure(Venv, [<<"tinypkg">>], options(Config))).
+    ?assertEqual(ok, py_venv:ensure_venv(Venv, [<<"tinypkg">>], options(Config))).
 
 ensure_stops_the_installer_at_its_deadline(Config) ->
     Options = (options(Config))#{timeout => 1},
-    ?assertEqual({error, timeout}, py_venv:ensure(venv(Config), [<<"tinypkg">>], Options)),
+    ?assertEqual({error, timeout}, py_venv:ensure_venv(venv(Config), [<<"tinypkg">>], Options)),
     ?assertEqual({messages, []}, process_info(self(), messages)).
 
 ensure_at_once_from_many_processes_installs_once(Config) ->
@@ -245,7 +245,7 @@ ensure_at_once_from_many_processes_installs_once(Config) ->
     Options = options(Config),
     Self = self(),
     Pids = [
-        spawn_link(fun() -> Self ! {self(), py_venv:ensure(Venv, [<<"tinypkg">>], Options)} end)
+        spawn_link(fun() -> Self ! {self(), py_venv:ensure_venv(Venv, [<<"tinypkg">>], Options)} end)
      || _ <- lists:seq(1, 5)
     ],
     [
@@ -258,7 +258,7 @@ ensure_at_once_from_many_processes_installs_once(Config) ->
 
 a_requirement_cannot_be_an_option(Config) ->
     [
-        refused("is refused", py_venv:ensure(venv(Config), [Requirement], options(Config)))
+        refused("is refused", py_venv:ensure_venv(venv(Config), [Requirement], options(Config)))
      || Requirement <- [
             <<"--index-url=http://evil">>,
             "-r /etc/passwd",
@@ -273,21 +273,21 @@ a_requirement_cannot_be_an_option(Config) ->
 
 bad_arguments_are_refused(Config) ->
     Venv = venv(Config),
-    refused("unknown option", py_venv:ensure(Venv, [], #{pip => true})),
-    refused("installer must be", py_venv:ensure(Venv, [], #{installer => conda})),
-    refused("timeout must be", py_venv:ensure(Venv, [], #{timeout => soon})),
-    refused("extra_args must be", py_venv:ensure(Venv, [], #{extra_args => [1]})),
-    refused("must be a map", py_venv:ensure(Venv, [], [])),
-    refused("must be", py_venv:ensure(Venv, [1.5])),
-    refused("must be", py_venv:ensure(Venv, [<<"a">>, 7])),
-    refused("must be a string or binary", py_venv:activate(7)),
-    refused("must be a string or binary", py_venv:ensure("", [])).
+    refused("unknown option", py_venv:ensure_venv(Venv, [], #{pip => true})),
+    refused("installer must be", py_venv:ensure_venv(Venv, [], #{installer => conda})),
+    refused("timeout must be", py_venv:ensure_venv(Venv, [], #{timeout => soon})),
+    refused("extra_args must be", py_venv:ensure_venv(Venv, [], #{extra_args => [1]})),
+    refused("must be a map", py_venv:ensure_venv(Venv, [], [])),
+    refused("must be", py_venv:ensure_venv(Venv, [1.5])),
+    refused("must be", py_venv:ensure_venv(Venv, [<<"a">>, 7])),
+    refused("must be a string or binary", py_venv:activate_venv(7)),
+    refused("must be a string or binary", py_venv:ensure_venv("", [])).
 
 numpy_from_the_package_index_imports_and_works(Config) ->
     case gen_tcp:connect("pypi.org", 443, [], 5000) of
         {ok, Socket} ->
             ok = gen_tcp:close(Socket),
-            ok = py_venv:ensure(venv(Config), [<<"numpy">>]),
+            ok = py_venv:ensure_venv(venv(Config), [<<"numpy">>]),
             %% Modules stay imported, and numpy cannot be loaded twice in one process.
             ?assertEqual({ok, 6.0}, py:eval(<<"float(__import__('numpy').array([1.0, 2.0, 3.0]).sum())">>));
         {error, Why} ->
