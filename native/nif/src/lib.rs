@@ -1,0 +1,33 @@
+//! The library the BEAM loads: Python for Erlang processes.
+//!
+//! A call's way: `submit` → `pool` → `worker` → `run` → `reply`. Beside it: `cancel` (`ticket`,
+//! `watch`), `callback` (Python calls Erlang), `stream`. Terms and `Env` stop in this crate.
+
+mod atoms;
+mod callback;
+mod closing;
+mod courier;
+mod current;
+mod erts;
+mod failure;
+mod here;
+mod interp;
+mod job;
+mod log;
+mod nifs;
+mod out;
+mod pool;
+mod py_module;
+mod refs;
+mod reply;
+mod resource;
+mod run;
+mod runtime;
+mod slot;
+mod stream;
+mod submit;
+mod ticket;
+mod watch;
+mod worker;
+
+rustler::init!("py_nif", load = nifs::load);

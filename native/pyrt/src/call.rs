@@ -132,8 +132,7 @@ pub fn run_code<'py>(
     locals: &Obj<'py>,
 ) -> PyResult<'py, Obj<'py>> {
     // SAFETY: I1, attached; a code object and two mappings, all alive.
-    let raw =
-        unsafe { ffi::PyEval_EvalCode(code.as_ptr(), globals.as_ptr(), locals.as_ptr()) };
+    let raw = unsafe { ffi::PyEval_EvalCode(code.as_ptr(), globals.as_ptr(), locals.as_ptr()) };
     // SAFETY: a new reference, or NULL with an exception set.
     unsafe { Obj::from_new_ref(code.py(), raw) }
 }
@@ -144,4 +143,49 @@ pub fn builtins<'py>(py: Attached<'py>) -> Obj<'py> {
     let raw = unsafe { ffi::PyEval_GetBuiltins() };
     // SAFETY: never NULL on an attached thread.
     unsafe { Obj::from_borrowed(py, ptr::NonNull::new_unchecked(raw)) }
+}
+
+/// `sys.getrecursionlimit()` of a fresh interpreter.
+pub const DEFAULT_RECURSION_LIMIT: usize = 1000;
+
+/// `sys.setrecursionlimit(limit)`
+pub fn set_recursion_limit(_py: Attached<'_>, limit: usize) {
+    // SAFETY: I1, attached.
+    unsafe { ffi::Py_SetRecursionLimit(limit as std::ffi::c_int) };
+}
+
+/// What a nested run must neither see nor change: the handled exception and the context variables.
+pub struct Apart<'py> {
+    handled: *mut ffi::PyObject,
+    context: Obj<'py>,
+}
+
+impl<'py> Apart<'py> {
+    /// Saves the handled exception and enters a fresh context, until dropped.
+    pub fn enter(py: Attached<'py>) -> PyResult<'py, Self> {
+        // SAFETY: I1, attached.
+        let raw = unsafe { ffi::PyContext_New() };
+        // SAFETY: a new reference, or NULL with an exception set.
+        let context = unsafe { Obj::from_new_ref(py, raw) }?;
+        // SAFETY: I1, attached; a fresh context, entered by nobody.
+        PyError::check(py, unsafe { ffi::PyContext_Enter(context.as_ptr()) })?;
+        // SAFETY: I1, attached; a new reference or NULL.
+        let handled = unsafe { ffi::PyErr_GetHandledException() };
+        // SAFETY: I1, attached; NULL clears it.
+        unsafe { ffi::PyErr_SetHandledException(std::ptr::null_mut()) };
+        Ok(Apart { handled, context })
+    }
+}
+
+impl Drop for Apart<'_> {
+    fn drop(&mut self) {
+        // SAFETY: I1, attached; what `enter` saved, or NULL.
+        unsafe { ffi::PyErr_SetHandledException(self.handled) };
+        // SAFETY: ours since `enter`.
+        unsafe { ffi::Py_XDECREF(self.handled) };
+        // SAFETY: I1, attached; entered by `enter` on this thread.
+        if unsafe { ffi::PyContext_Exit(self.context.as_ptr()) } < 0 {
+            PyError::fetch(self.context.py()).unraisable(c"leaving the context of a nested job");
+        }
+    }
 }

@@ -53,8 +53,7 @@ pub fn make<'py, T: Class>(module: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: I1, attached; the specification is copied, the texts in it live for ever.
-    let raw =
-        unsafe { ffi::PyType_FromModuleAndSpec(module.as_ptr(), &mut spec, ptr::null_mut()) };
+    let raw = unsafe { ffi::PyType_FromModuleAndSpec(module.as_ptr(), &mut spec, ptr::null_mut()) };
     // SAFETY: a new reference, or NULL with an exception set.
     unsafe { Obj::from_new_ref(module.py(), raw) }
 }

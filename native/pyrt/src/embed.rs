@@ -83,7 +83,10 @@ fn check(status: ffi::PyStatus) -> Result<(), String> {
         return Ok(());
     }
     if status.err_msg.is_null() {
-        return Err(format!("Python ended its start with {}", status.exitcode as c_int));
+        return Err(format!(
+            "Python ended its start with {}",
+            status.exitcode as c_int
+        ));
     }
     // SAFETY: a static text.
     let text = unsafe { CStr::from_ptr(status.err_msg) };

@@ -113,3 +113,19 @@ pub fn raise_in(_py: Attached<'_>, ident: u64, class: Option<&crate::Obj<'_>>) -
     // SAFETY: I1, attached; a class or NULL.
     unsafe { ffi::PyThreadState_SetAsyncExc(ident as std::ffi::c_long, class) > 0 }
 }
+
+/// The lowest address of the calling thread's stack; 0 if the system does not tell.
+pub fn stack_end() -> usize {
+    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: the calling thread itself, and memory for its attributes.
+    let known = unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) };
+    if known != 0 {
+        return 0;
+    }
+    let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+    // SAFETY: filled by `pthread_getattr_np`.
+    let told = unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &mut lowest, &mut size) };
+    // SAFETY: filled above, destroyed once.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    if told == 0 { lowest as usize } else { 0 }
+}

@@ -1,0 +1,38 @@
+//! A pool that closes answers what it had accepted (I4).
+//!
+//! Thread: the watch.
+
+use crate::atoms;
+use crate::erts::Raw;
+use crate::job::{Job, Reply};
+
+/// Answers a job that will not run: `{error, {context_died, stopped}}`.
+pub fn refuse(mut job: Box<Job>) {
+    // Queued → running → replying, as if it had run.
+    if !job.ticket.start(&crate::here::here()) || !job.ticket.begin_reply() {
+        return job.recycle();
+    }
+    let reason = job.env.tuple(&[
+        Raw::atom(atoms::context_died()),
+        Raw::atom(atoms::stopped()),
+    ]);
+    let answer = job.env.tuple(&[Raw::atom(atoms::error()), reason]);
+    let message = match &job.reply {
+        Reply::Key(key) => Some((*job.slot.pid(), job.env.tuple(&[*key, answer]))),
+        Reply::Message { to, tag, reference } => {
+            let reference = job.env.resource(reference);
+            Some((*to, job.env.tuple(&[Raw::atom(*tag), reference, answer])))
+        }
+        Reply::Stream { to, reference, .. } => {
+            let reference = job.env.resource(reference);
+            let tag = Raw::atom(atoms::py_stream());
+            Some((*to, job.env.tuple(&[tag, reference, answer])))
+        }
+        Reply::Nobody => None,
+    };
+    if let Some((to, message)) = message {
+        job.env.send(&to, message);
+    }
+    job.ticket.finish();
+    job.recycle();
+}

@@ -1,0 +1,125 @@
+//! One Python interpreter, as its threads see it: conversion types, compiled code, exported objects.
+//!
+//! Thread: shared; `with` needs a thread attached to this very interpreter.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pyrt::call::{self, Source};
+use pyrt::{Attached, Kept, Obj, PyResult, thread};
+
+use crate::refs::Exported;
+use crate::ticket::lock;
+
+/// Compiled sources kept per interpreter; when full, all are dropped: a rare cost, and no list.
+const MAX_CODE: usize = 1024;
+
+pub struct Interp {
+    python: thread::Interp,
+    native: Kept,
+    cancelled: Kept,
+    code: Mutex<HashMap<(Source, Vec<u8>), Arc<Kept>>>,
+    pub exported: Exported,
+    /// Deepest nesting that Python's recursion limit was raised for.
+    depth: AtomicUsize,
+}
+
+/// An interpreter in use by the calling thread.
+pub struct World<'a, 'py> {
+    pub py: Attached<'py>,
+    pub interp: &'a Interp,
+    pub bound: etf::Bound<'a, 'py>,
+}
+
+impl Interp {
+    /// The interpreter this thread is attached to. Imports the package.
+    pub fn current<'py>(py: Attached<'py>) -> PyResult<'py, Self> {
+        let native = call::import_c(py, c"erlang._native")?;
+        let errors = call::import_c(py, c"erlang._errors")?;
+        let cancelled = errors.getattr_c(c"Cancelled")?;
+        let Some(python) = thread::Interp::current(py) else {
+            let class = pyrt::error::Builtin::RuntimeError;
+            return Err(pyrt::PyError::new(py, class, "no interpreter"));
+        };
+        Ok(Interp {
+            python,
+            native: Kept::new(native),
+            cancelled: Kept::new(cancelled),
+            code: Mutex::new(HashMap::new()),
+            exported: Exported::default(),
+            depth: AtomicUsize::new(0),
+        })
+    }
+
+    pub fn python(&self) -> thread::Interp {
+        self.python
+    }
+
+    /// Runs `body` with what conversion needs at hand.
+    pub fn with<'py, T>(
+        &self,
+        py: Attached<'py>,
+        body: impl FnOnce(&World<'_, 'py>) -> T,
+    ) -> Option<T> {
+        let native = self.native.get(py)?;
+        let state = pyloop::state(&native)?;
+        let world = World {
+            py,
+            interp: self,
+            bound: state.types.bind(py),
+        };
+        Some(body(&world))
+    }
+
+    /// The class of the exception that stops a job.
+    pub fn cancelled<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
+        self.cancelled.get(py)
+    }
+
+    /// A code object, compiled once per source.
+    pub fn compile<'py>(
+        &self,
+        py: Attached<'py>,
+        source: &[u8],
+        kind: Source,
+    ) -> PyResult<'py, Obj<'py>> {
+        let key = (kind, source.to_vec());
+        let known = lock(&self.code).get(&key).cloned();
+        if let Some(code) = known.and_then(|kept| kept.get(py)) {
+            return Ok(code);
+        }
+        let file: &CStr = match kind {
+            Source::Expression => c"<py:eval>",
+            Source::Statements => c"<py:exec>",
+        };
+        let code = call::compile(py, source, file, kind)?;
+        let kept = Arc::new(Kept::new(code.clone()));
+        let dropped = {
+            let mut cache = lock(&self.code);
+            let full = cache.len() >= MAX_CODE;
+            let dropped = full.then(|| std::mem::take(&mut *cache));
+            cache.insert(key, kept);
+            dropped
+        };
+        // I3: the lock is gone before code objects are released.
+        drop(dropped);
+        Ok(code)
+    }
+
+    pub fn release_exported(&self, py: Attached<'_>) {
+        self.exported.release_due(py);
+    }
+
+    /// Before a nested job at `depth` runs: Python's limit counts all levels of the thread, so it
+    /// is raised by what the levels below may need.
+    pub fn allow_depth(&self, py: Attached<'_>, depth: usize) {
+        const FRAMES_PER_LEVEL: usize = 20;
+        // Relaxed: the worst a race does is to set the limit twice.
+        if self.depth.fetch_max(depth, Ordering::Relaxed) < depth {
+            let base = call::DEFAULT_RECURSION_LIMIT;
+            call::set_recursion_limit(py, base + depth * FRAMES_PER_LEVEL);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A job: what the caller asked for, in bytes of its own, and where the answer goes.
+//!
+//! Thread: owned by one thread at a time: submitter, queue, runner. Reused with its environment.
+
+use std::sync::{Arc, Mutex};
+
+use pyrt::buffer::Memory;
+use rustler::types::atom::Atom;
+use rustler::{LocalPid, ResourceArc, Term};
+
+use crate::erts::{MsgEnv, Raw, binary_of};
+use crate::pool::Pool;
+use crate::refs::Decodes;
+use crate::slot::Slot;
+use crate::stream::Stream;
+use crate::ticket::{Ticket, lock};
+
+/// What a job does. The numbers are those of `py_nif.hrl`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    Call,
+    Eval,
+    Exec,
+    Collect,
+    CollectEval,
+    Stream,
+    StreamEval,
+}
+
+impl Op {
+    pub fn from_code(code: u32) -> Option<Self> {
+        Some(match code {
+            0 => Op::Call,
+            1 => Op::Eval,
+            2 => Op::Exec,
+            3 => Op::Collect,
+            4 => Op::CollectEval,
+            5 => Op::Stream,
+            6 => Op::StreamEval,
+            _ => return None,
+        })
+    }
+}
+
+/// Wishes of the caller, one bit each; the numbers are those of `py_nif.hrl`.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Flags(pub u32);
+
+impl Flags {
+    /// Give an object reference, don't convert.
+    pub fn return_ref(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// `{Type, Message, Map}` on an exception.
+    pub fn traceback(self) -> bool {
+        self.0 & 2 != 0
+    }
+}
+
+/// Where the answer goes.
+pub enum Reply {
+    /// `{Key, Answer}` to the process of the slot, which waits for it.
+    Key(Raw),
+    /// `{Tag, Ref, Answer}` to a process whose user reads it.
+    Message {
+        to: LocalPid,
+        tag: Atom,
+        reference: ResourceArc<TicketRef>,
+    },
+    /// A stream's own messages.
+    Stream {
+        to: LocalPid,
+        stream: Arc<Stream>,
+        reference: ResourceArc<TicketRef>,
+    },
+    /// Nobody waits; a failure is logged.
+    Nobody,
+}
+
+/// What `spawn_call` and `stream_start` give out: a reference by which the work is cancelled.
+pub struct TicketRef {
+    pub ticket: Arc<Ticket>,
+    pub stream: Option<Arc<Stream>>,
+}
+
+#[rustler::resource_impl]
+impl rustler::Resource for TicketRef {}
+
+/// Where the bytes of a job lie.
+enum Payload {
+    /// Copied, small.
+    Copied,
+    /// Segments of `term_to_iovec`: binaries referenced by an environment that views may keep.
+    Lent(Arc<Lent>),
+}
+
+/// Binaries of the caller, referenced, not copied.
+pub struct Lent {
+    _env: Mutex<MsgEnv>,
+    parts: Vec<(*const u8, usize)>,
+}
+
+// SAFETY: the memory is that of reference-counted binaries held by `_env`; it is only read.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+// SAFETY: `_env` holds the binaries, which never move and never change.
+unsafe impl Memory for Lent {
+    fn owns(&self, part: &[u8]) -> bool {
+        let part = part.as_ptr_range();
+        self.parts.iter().any(|&(data, len)| {
+            // The end of a part: one past its last byte, as in any slice.
+            data <= part.start && part.end <= data.wrapping_add(len)
+        })
+    }
+}
+
+pub struct Job {
+    pub env: MsgEnv,
+    bytes: Vec<u8>,
+    payload: Payload,
+    pub op: Op,
+    pub flags: Flags,
+    pub reply: Reply,
+    pub ticket: Arc<Ticket>,
+    pub slot: ResourceArc<Slot>,
+    pub pool: Arc<Pool>,
+    /// Keeps what the bytes may name, until they are decoded.
+    pub decodes: Option<Decodes>,
+}
+
+/// Over this the bytes of a job are given back to the allocator after use.
+const KEEP_BYTES: usize = 64 << 10;
+
+/// Jobs without a slot to wait in.
+static SPARE: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
+const MAX_SPARE: usize = 256;
+
+/// The parts of a job worth keeping.
+struct Spare {
+    env: MsgEnv,
+    bytes: Vec<u8>,
+}
+
+/// What a new job is made of.
+pub struct Order {
+    pub op: Op,
+    pub flags: Flags,
+    pub slot: ResourceArc<Slot>,
+    pub pool: Arc<Pool>,
+}
+
+impl Job {
+    /// A job with an empty payload; `fill` comes next.
+    pub fn new(order: Order) -> Box<Self> {
+        if let Some(mut job) = order.slot.take_spare() {
+            job.op = order.op;
+            job.flags = order.flags;
+            job.slot = order.slot;
+            job.pool = order.pool;
+            job.ticket = Ticket::new();
+            return job;
+        }
+        let spare = lock(&SPARE).pop();
+        let Spare { env, bytes } = spare.unwrap_or_else(|| Spare {
+            env: MsgEnv::new(),
+            bytes: Vec::new(),
+        });
+        Box::new(Job {
+            env,
+            bytes,
+            payload: Payload::Copied,
+            op: order.op,
+            flags: order.flags,
+            reply: Reply::Nobody,
+            ticket: Ticket::new(),
+            slot: order.slot,
+            pool: order.pool,
+            decodes: None,
+        })
+    }
+
+    /// Takes the bytes of `term`: a binary is copied, a list of binaries is referenced.
+    pub fn fill(&mut self, term: Term<'_>) -> bool {
+        if let Some(bytes) = binary_of(term) {
+            self.bytes.extend_from_slice(bytes);
+            return true;
+        }
+        let Ok(items) = term.decode::<rustler::ListIterator>() else {
+            return false;
+        };
+        let env = MsgEnv::new();
+        let mut parts = Vec::new();
+        for item in items {
+            match env.bytes_of(env.copy(item)) {
+                Some(part) => parts.push(part),
+                None => return false,
+            }
+        }
+        self.payload = Payload::Lent(Arc::new(Lent {
+            _env: Mutex::new(env),
+            parts,
+        }));
+        true
+    }
+
+    /// The payload as slices.
+    pub fn segments(&self) -> Segments<'_> {
+        match &self.payload {
+            Payload::Copied => Segments::One(&self.bytes),
+            Payload::Lent(lent) => Segments::Many(
+                lent.parts
+                    .iter()
+                    // SAFETY: memory of binaries that `lent` holds, never written.
+                    .map(|&(data, len)| unsafe { std::slice::from_raw_parts(data, len) })
+                    .collect(),
+            ),
+        }
+    }
+
+    /// What keeps the memory of a segment alive after the job, for views.
+    pub fn segment_owner(&self) -> Option<Arc<dyn Memory>> {
+        match &self.payload {
+            Payload::Copied => None,
+            Payload::Lent(lent) => Some(lent.clone()),
+        }
+    }
+
+    /// After its end: what can be used again is kept, in the slot or for anyone.
+    pub fn recycle(mut self: Box<Self>) {
+        self.env.clear();
+        self.payload = Payload::Copied;
+        self.reply = Reply::Nobody;
+        self.decodes = None;
+        self.bytes.clear();
+        if self.bytes.capacity() > KEEP_BYTES {
+            self.bytes = Vec::new();
+        }
+        let slot = self.slot.clone();
+        let Some(job) = slot.give_spare(self) else {
+            return;
+        };
+        let mut spare = lock(&SPARE);
+        if spare.len() < MAX_SPARE {
+            let Job { env, bytes, .. } = *job;
+            spare.push(Spare { env, bytes });
+        }
+    }
+}
+
+pub enum Segments<'a> {
+    One(&'a [u8]),
+    Many(Vec<&'a [u8]>),
+}

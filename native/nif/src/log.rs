@@ -1,0 +1,97 @@
+//! Python's log records and lost failures, on their way to Erlang's logger.
+//!
+//! Thread: any of ours.
+
+use std::cell::RefCell;
+use std::sync::Mutex;
+
+use crate::out::{EMPTY_MAP, write_atom, write_binary, write_int, write_tuple};
+use rustler::LocalPid;
+
+use crate::atoms;
+use crate::erts::{MsgEnv, Raw};
+use crate::failure::Failure;
+use crate::ticket::lock;
+
+static LOGGER: Mutex<Option<LocalPid>> = Mutex::new(None);
+
+thread_local! {
+    static ENV: RefCell<MsgEnv> = RefCell::new(MsgEnv::new());
+}
+
+pub fn set(pid: LocalPid) {
+    *lock(&LOGGER) = Some(pid);
+}
+
+/// Python's number for an error.
+const ERROR: i64 = 40;
+
+/// `{py_log, Level, Logger, Message, Meta}`; `meta` is an encoded small map.
+pub fn record(level: i64, logger: &str, message: &str, meta: &[u8]) {
+    let Some(to) = *lock(&LOGGER) else { return };
+    let mut out = vec![131];
+    write_tuple(&mut out, 5);
+    write_atom(&mut out, "py_log");
+    write_int(&mut out, level);
+    write_binary(&mut out, logger.as_bytes());
+    write_binary(&mut out, message.as_bytes());
+    out.extend_from_slice(meta);
+    send_bytes(&to, &out);
+}
+
+/// `py:cast` has no caller to tell.
+pub fn cast_failed(failure: &Failure<'_>) {
+    let text = match failure {
+        Failure::Raised(error) => {
+            let value = error.value();
+            format!("py:cast failed: {}: {}", value.type_name(), value.display())
+        }
+        Failure::BadArgument(what) => format!("py:cast failed: bad argument: {what}"),
+        Failure::NotConvertible(what) => format!("py:cast failed: not convertible: {what}"),
+        Failure::TooDeep => "py:cast failed: nested too deep".to_owned(),
+        Failure::Interrupted | Failure::Cancelled | Failure::Died => return,
+    };
+    // An empty map.
+    record(ERROR, "erlang", &text, &EMPTY_MAP);
+}
+
+/// Sends a term given as bytes (no large map in it).
+pub fn send_bytes(to: &LocalPid, bytes: &[u8]) -> bool {
+    ENV.with_borrow_mut(|env| {
+        let sent = match env.decode(bytes) {
+            Some(term) => env.send(to, term),
+            None => false,
+        };
+        env.clear();
+        sent
+    })
+}
+
+/// Runs `body` with this thread's own environment, cleared afterwards.
+pub fn with_env<T>(body: impl FnOnce(&mut MsgEnv) -> T) -> T {
+    ENV.with_borrow_mut(|env| {
+        let value = body(env);
+        env.clear();
+        value
+    })
+}
+
+/// An output request to a group leader. The answer goes to the logger process, which drops it.
+pub fn write_chars(leader: &LocalPid, text: &str) {
+    let Some(from) = *lock(&LOGGER) else { return };
+    with_env(|env| {
+        let chars = env.binary(text.as_bytes());
+        let request = env.tuple(&[
+            Raw::atom(atoms::put_chars()),
+            Raw::atom(atoms::unicode()),
+            chars,
+        ]);
+        let message = env.tuple(&[
+            Raw::atom(atoms::io_request()),
+            Raw::pid(&from),
+            Raw::atom(atoms::py_log()),
+            request,
+        ]);
+        env.send(leader, message);
+    });
+}

@@ -1,0 +1,282 @@
+//! The rest of `py_nif`: small functions, one per subject, each a line or two over its module.
+//!
+//! Thread: the caller's scheduler, save those marked dirty. None takes the GIL on a normal one (I9).
+
+use std::ffi::c_void;
+use std::time::Duration;
+
+use rustler::types::atom::Atom;
+use rustler::{Encoder, Env, LocalPid, NifResult, OwnedBinary, ResourceArc, Term};
+
+use crate::atoms;
+use crate::callback::{self, Answer};
+use crate::erts::binary_of;
+use crate::failure::BUILT_IN;
+use crate::job::TicketRef;
+use crate::refs::ObjectRef;
+use crate::resource::{PoolRef, Wish, WorkerRef};
+use crate::runtime::{self, Settings};
+use crate::slot::Slot;
+use crate::ticket::Why;
+use crate::{courier, log};
+
+/// Makes the atoms of the closed tables, and pins the library: its threads run in it.
+pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
+    for name in BUILT_IN.iter().chain(&DETAIL_KEYS) {
+        if Atom::from_str(env, name).is_err() {
+            return false;
+        }
+    }
+    pin();
+    true
+}
+
+/// Keys of `py:last_error/0` that no other code of ours names.
+const DETAIL_KEYS: [&str; 7] = [
+    "type",
+    "message",
+    "args",
+    "traceback",
+    "cause",
+    "context",
+    "notes",
+];
+
+fn pin() {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: an address in this library, and memory for the answer.
+    let found = unsafe { libc::dladdr(pin as *const c_void, info.as_mut_ptr()) };
+    if found != 0 {
+        // SAFETY: filled, since it was found; the name lives as long as the library.
+        let name = unsafe { info.assume_init() }.dli_fname;
+        // SAFETY: a path that ends in NUL; opened once more and never closed.
+        unsafe { libc::dlopen(name, libc::RTLD_NOW | libc::RTLD_NODELETE) };
+    }
+}
+
+/// Starts Python. Dirty: takes tens of milliseconds.
+#[rustler::nif(schedule = "DirtyIo")]
+fn start(
+    env: Env<'_>,
+    program: String,
+    package: String,
+    max_depth: usize,
+    switch_us: u64,
+    leader: LocalPid,
+) -> Result<(), String> {
+    runtime::set_home(env.pid(), leader);
+    runtime::start(Settings {
+        program,
+        package,
+        max_depth,
+        switch_interval: Duration::from_micros(switch_us),
+    })
+}
+
+/// Lets Python programs end. Dirty: waits up to `limit_ms`.
+#[rustler::nif(schedule = "DirtyIo")]
+fn finish(limit_ms: u64) -> bool {
+    runtime::finish(Duration::from_millis(limit_ms))
+}
+
+#[rustler::nif]
+fn built_for() -> (u32, u32, bool) {
+    let (major, minor) = pyrt::BUILT_FOR;
+    (major, minor, pyrt::FREE_THREADED)
+}
+
+#[rustler::nif]
+fn python_version() -> String {
+    pyrt::embed::version()
+}
+
+#[rustler::nif]
+fn set_process(what: Term<'_>, pid: LocalPid) -> NifResult<Atom> {
+    match what.atom_to_string()?.as_str() {
+        "courier" => courier::set(pid),
+        "logger" => log::set(pid),
+        "callback" => callback::set_manager(Some(pid)),
+        _ => return Err(rustler::Error::BadArg),
+    }
+    Ok(atoms::ok())
+}
+
+#[rustler::nif]
+fn slot_new(env: Env<'_>, leader: LocalPid) -> NifResult<ResourceArc<Slot>> {
+    Slot::new(env, leader).ok_or(rustler::Error::BadArg)
+}
+
+#[rustler::nif]
+fn pool_new(
+    env: Env<'_>,
+    size: usize,
+    max_threads: usize,
+    max_queue: usize,
+    own_namespace: bool,
+) -> NifResult<ResourceArc<PoolRef>> {
+    let interp = runtime::started_interp().ok_or(rustler::Error::BadArg)?;
+    let wish = Wish {
+        size,
+        max_threads,
+        max_queue,
+        own_namespace,
+    };
+    PoolRef::new(env, interp, wish).ok_or(rustler::Error::BadArg)
+}
+
+#[rustler::nif]
+fn pool_close(pool: ResourceArc<PoolRef>) -> Atom {
+    crate::watch::close(pool.pool.clone());
+    atoms::ok()
+}
+
+/// Forgets the names of a context.
+#[rustler::nif]
+fn pool_wipe(pool: ResourceArc<PoolRef>) -> Atom {
+    if let Some(namespace) = &pool.pool.namespace {
+        namespace.forget();
+    }
+    atoms::ok()
+}
+
+#[rustler::nif]
+fn set_main_pool(pool: ResourceArc<PoolRef>) -> Atom {
+    runtime::set_main_pool(Some(pool.pool.clone()));
+    atoms::ok()
+}
+
+#[rustler::nif]
+fn clear_main_pool() -> Atom {
+    runtime::set_main_pool(None);
+    callback::set_manager(None);
+    atoms::ok()
+}
+
+/// `{Queued, Threads, Idle, Waiting}`
+#[rustler::nif]
+fn pool_info(pool: ResourceArc<PoolRef>) -> (usize, usize, usize, usize) {
+    let (all, idle, waiting) = pool.pool.threads();
+    (pool.pool.queued(), all, idle, waiting)
+}
+
+#[rustler::nif]
+fn pool_interrupt(pool: ResourceArc<PoolRef>) -> Atom {
+    let stopped = pool
+        .pool
+        .members()
+        .iter()
+        .filter_map(|thread| thread.innermost())
+        .filter(|ticket| ticket.stop(Why::Interrupted))
+        .count();
+    if stopped > 0 {
+        atoms::ok()
+    } else {
+        atoms::not_running()
+    }
+}
+
+#[rustler::nif]
+fn worker_start(env: Env<'_>, pool: ResourceArc<PoolRef>) -> NifResult<ResourceArc<WorkerRef>> {
+    WorkerRef::start(env, &pool).ok_or(rustler::Error::BadArg)
+}
+
+#[rustler::nif]
+fn worker_retire(worker: ResourceArc<WorkerRef>) -> Atom {
+    worker.retire();
+    atoms::ok()
+}
+
+/// After this nothing is sent for the job (I4).
+#[rustler::nif]
+fn cancel(slot: ResourceArc<Slot>, id: u64) -> Atom {
+    if let Some(ticket) = slot.job(id) {
+        ticket.cancel();
+    }
+    atoms::ok()
+}
+
+#[rustler::nif]
+fn cancel_ref(reference: ResourceArc<TicketRef>) -> Atom {
+    reference.ticket.cancel();
+    atoms::ok()
+}
+
+#[rustler::nif]
+fn stream_ack(reference: ResourceArc<TicketRef>, count: u32) -> NifResult<Atom> {
+    let stream = reference.stream.as_ref().ok_or(rustler::Error::BadArg)?;
+    stream.acknowledge(&reference.ticket, count);
+    Ok(atoms::ok())
+}
+
+#[rustler::nif]
+fn last_error<'a>(env: Env<'a>, slot: ResourceArc<Slot>) -> Term<'a> {
+    match slot.last_error() {
+        Some(bytes) => binary(env, &bytes),
+        None => atoms::undefined().encode(env),
+    }
+}
+
+fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
+    let mut owned = OwnedBinary::new(bytes.len());
+    owned.as_mut_slice().copy_from_slice(bytes);
+    owned.release(env).encode(env)
+}
+
+#[rustler::nif]
+fn executor_ready(env: Env<'_>, slot: ResourceArc<Slot>) -> bool {
+    callback::executor_ready(env.pid(), slot)
+}
+
+#[rustler::nif]
+fn executor_takes(env: Env<'_>, slot: ResourceArc<Slot>, id: u64) -> bool {
+    callback::executor_takes(id, env.pid(), slot)
+}
+
+#[rustler::nif]
+fn executor_died(pid: LocalPid) -> Atom {
+    callback::executor_died(&pid);
+    atoms::ok()
+}
+
+/// The answer to callback `id`. Returns whether the executor shall stay for the next one.
+#[rustler::nif]
+fn callback_reply<'a>(
+    env: Env<'a>,
+    slot: ResourceArc<Slot>,
+    id: u64,
+    ok: bool,
+    bytes: Term<'a>,
+) -> NifResult<bool> {
+    let bytes = binary_of(bytes).ok_or(rustler::Error::BadArg)?.to_vec();
+    let answer = if ok {
+        Answer::Value(bytes)
+    } else {
+        Answer::Raised(bytes)
+    };
+    callback::complete(id, &slot, answer);
+    Ok(callback::executor_ready(env.pid(), slot))
+}
+
+#[rustler::nif]
+fn is_object_ref(term: Term<'_>) -> bool {
+    term.decode::<ResourceArc<ObjectRef>>().is_ok()
+}
+
+/// `{WaitingInCallbacks, Callbacks, ExportedObjects}`
+#[rustler::nif]
+fn counts() -> (usize, usize, usize) {
+    let (waiting, calls) = callback::counts();
+    let exported = runtime::started_interp().map_or(0, |interp| interp.exported.count());
+    (waiting, calls, exported)
+}
+
+/// For the floors of the benchmark: a NIF that does nothing.
+#[rustler::nif]
+fn nothing() -> Atom {
+    atoms::ok()
+}
+
+#[rustler::nif(schedule = "DirtyIo")]
+fn nothing_dirty() -> Atom {
+    atoms::ok()
+}

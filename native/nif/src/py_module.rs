@@ -1,0 +1,370 @@
+//! `erlang._node`: what Python code in a node can ask of Erlang. The package `erlang` wraps it.
+//!
+//! Thread: any that runs Python, attached.
+
+use pyrt::error::Builtin;
+use pyrt::module::{Args, Definition, END, Function, Module};
+use pyrt::{Attached, Kept, Obj, PyError, PyResult, function};
+use rustler::LocalPid;
+use std::ffi::CStr;
+use std::sync::OnceLock;
+
+use crate::callback::{self, Answer, NoAnswer};
+use crate::courier;
+use crate::current::{self, Current};
+use crate::erts::{MsgEnv, Raw};
+use crate::interp::World;
+use crate::out::{self, EMPTY_MAP, write_list_header};
+use crate::{log, runtime};
+
+/// The module's state in one interpreter.
+pub struct NodeModule {
+    erlang_error: Kept,
+    cancelled: Kept,
+}
+
+static FUNCTIONS: [Function; 8] = [
+    function!(
+        c"call",
+        call_,
+        c"call(name, *args): calls a function registered in Erlang"
+    ),
+    function!(c"send", send, c"send(dest, term): sends a message"),
+    function!(
+        c"whereis",
+        whereis,
+        c"whereis(name): the pid registered under a name, or None"
+    ),
+    function!(
+        c"self",
+        self_,
+        c"self(): the pid of the process this code runs for"
+    ),
+    function!(c"log", log_, c"log(level, logger, message, meta)"),
+    function!(
+        c"write",
+        write,
+        c"write(text): to the group leader of the process this code runs for"
+    ),
+    function!(
+        c"sleep",
+        sleep,
+        c"sleep(seconds): blocks this thread, the GIL released"
+    ),
+    END,
+];
+
+impl Module for NodeModule {
+    const NAME: &'static CStr = c"erlang._node";
+    const DOC: &'static CStr = c"What Python code in a node can ask of Erlang.";
+
+    fn init<'py>(module: &Obj<'py>) -> PyResult<'py, Self> {
+        let errors = pyrt::call::import_c(module.py(), c"erlang._errors")?;
+        Ok(NodeModule {
+            erlang_error: Kept::new(errors.getattr_c(c"ErlangError")?),
+            cancelled: Kept::new(errors.getattr_c(c"Cancelled")?),
+        })
+    }
+}
+
+fn definition() -> &'static Definition<NodeModule> {
+    static DEFINITION: OnceLock<&'static Definition<NodeModule>> = OnceLock::new();
+    DEFINITION.get_or_init(|| Definition::new(&FUNCTIONS))
+}
+
+pub extern "C" fn init() -> *mut pyrt::module::__ffi::PyObject {
+    definition().init()
+}
+
+/// The codec's surroundings outside of a job's own decoding and encoding.
+struct NodeHost<'a> {
+    current: Option<&'a Current>,
+}
+
+impl etf::Host for NodeHost<'_> {
+    fn node(&self) -> etf::NodeId {
+        runtime::node(&runtime::a_pid())
+    }
+
+    fn object<'py>(
+        &self,
+        py: Attached<'py>,
+        _: u64,
+        index: u64,
+        generation: u64,
+    ) -> Option<Obj<'py>> {
+        runtime::interp().exported.find(py, index, generation)
+    }
+
+    fn cancelled(&self) -> bool {
+        self.current
+            .is_some_and(|current| current.ticket.must_stop())
+    }
+
+    fn max_depth(&self) -> usize {
+        runtime::settings().max_depth
+    }
+}
+
+fn with_world<'py, T>(
+    py: Attached<'py>,
+    body: impl FnOnce(&World<'_, 'py>) -> PyResult<'py, T>,
+) -> PyResult<'py, T> {
+    match runtime::interp().with(py, body) {
+        Some(result) => result,
+        None => Err(PyError::new(
+            py,
+            Builtin::RuntimeError,
+            "not this interpreter's node",
+        )),
+    }
+}
+
+fn raised<'py>(py: Attached<'py>, error: etf::Error<'py>) -> PyError<'py> {
+    match error {
+        etf::Error::Python(error) => error,
+        etf::Error::BadArgument(what) | etf::Error::NotConvertible(what) => {
+            let text = format!("can't be converted to an Erlang term: {what}");
+            PyError::new(py, Builtin::TypeError, &text)
+        }
+        etf::Error::TooDeep => PyError::new(
+            py,
+            Builtin::RecursionError,
+            "nested too deep for an Erlang term",
+        ),
+        etf::Error::Cancelled => PyError::new(py, Builtin::RuntimeError, "the job was cancelled"),
+    }
+}
+
+fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let name = args.want(0, "name")?;
+    let name = name.as_utf8()?;
+    let current = current::current();
+    let host = NodeHost {
+        current: current.as_ref(),
+    };
+    let bytes = with_world(py, |world| {
+        let mut out = vec![131];
+        if args.len() > 1 {
+            write_list_header(&mut out, args.len() - 1);
+        }
+        for index in 1..args.len() {
+            let arg = args.want(index, "arg")?;
+            etf::encode(&world.bound, &host, &arg, &mut out).map_err(|error| raised(py, error))?;
+        }
+        out::write_nil(&mut out);
+        Ok(out)
+    })?;
+    let answer = callback::call(py, name, &bytes);
+    match answer {
+        Ok(Answer::Value(bytes)) => decode(py, &host, &bytes),
+        Ok(Answer::Raised(bytes)) => {
+            let triple = decode(py, &host, &bytes)?;
+            Err(erlang_error(module, &triple))
+        }
+        Ok(Answer::Gone) => {
+            let text = "the Erlang process that ran the function was killed";
+            Err(PyError::new(py, Builtin::RuntimeError, text))
+        }
+        Err(NoAnswer::Stopped) => Err(stopped(module)),
+        Err(NoAnswer::NotRunning) => {
+            let text = "erlang_python is not running: start the application first";
+            Err(PyError::new(py, Builtin::RuntimeError, text))
+        }
+    }
+}
+
+fn decode<'py>(py: Attached<'py>, host: &NodeHost<'_>, bytes: &[u8]) -> PyResult<'py, Obj<'py>> {
+    with_world(py, |world| {
+        etf::decode(&world.bound, host, etf::Input::one(bytes)).map_err(|error| raised(py, error))
+    })
+}
+
+fn erlang_error<'py>(module: &Obj<'py>, triple: &Obj<'py>) -> PyError<'py> {
+    let py = module.py();
+    let class = definition()
+        .state(module)
+        .and_then(|state| state.erlang_error.get(py));
+    let items = [0, 1, 2].map(|index| triple.tuple_item(index).map(|item| (*item).clone()));
+    match (class, items) {
+        (Some(class), [Some(kind), Some(reason), Some(trace)]) => {
+            PyError::of_class(&class, &[&kind, &reason, &trace])
+        }
+        _ => PyError::new(py, Builtin::RuntimeError, "an Erlang function failed"),
+    }
+}
+
+fn stopped<'py>(module: &Obj<'py>) -> PyError<'py> {
+    let py = module.py();
+    let class = definition()
+        .state(module)
+        .and_then(|state| state.cancelled.get(py));
+    match class {
+        Some(class) => PyError::of_class(&class, &[]),
+        None => PyError::new(py, Builtin::RuntimeError, "the job was cancelled"),
+    }
+}
+
+fn send<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let (dest, term) = (args.want(0, "dest")?, args.want(1, "term")?);
+    let current = current::current();
+    let host = NodeHost {
+        current: current.as_ref(),
+    };
+    with_world(py, |world| {
+        let encode = |object: &Obj<'py>| {
+            let mut out = vec![131];
+            etf::encode(&world.bound, &host, object, &mut out)
+                .map(|summary| (out, summary.widest_map))
+                .map_err(|error| raised(py, error))
+        };
+        let (term, widest) = encode(&term)?;
+        let sent = if dest.is_text() {
+            let name = dest.as_utf8()?;
+            log::with_env(|env| {
+                let to = env.whereis(name)?;
+                Some(deliver(
+                    env,
+                    current.as_ref(),
+                    Raw::pid(&to),
+                    Some(to),
+                    &term,
+                    widest,
+                ))
+            })
+        } else {
+            let (dest, _) = encode(&dest)?;
+            log::with_env(|env| {
+                let to = env.decode(&dest)?;
+                let local = env.as_local_pid(to);
+                Some(deliver(env, current.as_ref(), to, local, &term, widest))
+            })
+        };
+        match sent {
+            Some(_) => Ok(Obj::none(py)),
+            None => {
+                let text = format!("no process is registered as {}", dest.display());
+                Err(PyError::new(py, Builtin::ValueError, &text))
+            }
+        }
+    })
+}
+
+/// Sends from here where that is allowed, else by way of the courier.
+fn deliver(
+    env: &mut MsgEnv,
+    current: Option<&Current>,
+    to: Raw,
+    local: Option<LocalPid>,
+    term: &[u8],
+    widest: usize,
+) -> bool {
+    let couriered = current.is_some_and(|current| current.ticket.is_couriered());
+    match local {
+        Some(local) if !couriered && courier::may_build(widest) => match env.decode(term) {
+            Some(term) => env.send(&local, term),
+            None => false,
+        },
+        _ => {
+            if let Some(current) = current {
+                current.ticket.set_couriered();
+            }
+            courier::relay_to(env, to, term)
+        }
+    }
+}
+
+fn whereis<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let name = args.want(0, "name")?;
+    let name = name.as_utf8()?;
+    match log::with_env(|env| env.whereis(name)) {
+        Some(pid) => pid_object(py, &pid),
+        None => Ok(Obj::none(py)),
+    }
+}
+
+fn self_<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let pid = match current::current() {
+        Some(current) => *current.slot.pid(),
+        None => runtime::a_pid(),
+    };
+    pid_object(args.py(), &pid)
+}
+
+fn pid_object<'py>(py: Attached<'py>, pid: &LocalPid) -> PyResult<'py, Obj<'py>> {
+    let bytes = log::with_env(|env| env.encode_pid(pid)).unwrap_or_default();
+    decode(py, &NodeHost { current: None }, &bytes)
+}
+
+fn log_<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let level = args.want(0, "level")?.as_i64()?.unwrap_or(0);
+    let logger = args.want(1, "logger")?.display();
+    let message = args.want(2, "message")?.display();
+    let meta = args.want(3, "meta")?;
+    let host = NodeHost { current: None };
+    with_world(py, |world| {
+        let mut out = Vec::new();
+        let widest = etf::encode(&world.bound, &host, &meta, &mut out)
+            .map_err(|error| raised(py, error))?
+            .widest_map;
+        if !courier::may_build(widest) {
+            // An empty map: metadata of a record is small, or it is not told.
+            out = EMPTY_MAP.to_vec();
+        }
+        log::record(level, &logger, &message, &out);
+        Ok(Obj::none(py))
+    })
+}
+
+/// `{io_request, From, ReplyAs, {put_chars, unicode, Text}}` to the group leader; whoever runs
+/// `py_logger` gets the replies and drops them.
+fn write<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let text = args.want(0, "text")?.display();
+    let current = current::current();
+    let leader = match &current {
+        Some(current) => *current.slot.group_leader(),
+        None => runtime::group_leader(),
+    };
+    log::write_chars(&leader, &text);
+    Ok(Obj::none(args.py()))
+}
+
+fn sleep<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let seconds = args.want(0, "seconds")?.as_f64()?;
+    if !(0.0..=1e9).contains(&seconds) {
+        return Err(PyError::new(
+            py,
+            Builtin::ValueError,
+            "seconds must be between 0 and 1e9",
+        ));
+    }
+    let current = current::current();
+    let stop = py.detach(|| {
+        let me = crate::here::here();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs_f64(seconds);
+        loop {
+            let seen = me.signal();
+            if current
+                .as_ref()
+                .is_some_and(|current| current.ticket.must_stop())
+            {
+                return true;
+            }
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            me.wait(seen, std::time::Duration::ZERO, Some(left));
+        }
+    });
+    if stop {
+        Err(stopped(module))
+    } else {
+        Ok(Obj::none(py))
+    }
+}

@@ -1,0 +1,252 @@
+//! Hop 5 of a call: encodes the outcome and sends the one message (I4).
+//!
+//! Thread: attached, the job's own.
+//! Never: sends for a cancelled job; builds a large map (`erts`).
+
+use pyrt::{Kept, Obj};
+use rustler::{LocalPid, ResourceArc};
+
+use crate::atoms;
+use crate::courier;
+use crate::erts::{MsgEnv, Raw};
+use crate::failure::Failure;
+use crate::interp::World;
+use crate::job::{Job, Op, Reply};
+use crate::run::JobHost;
+use crate::ticket::Ticket;
+use crate::{log, out};
+
+/// Python memory lent to Erlang as a binary, released with it.
+pub struct Lender(#[expect(dead_code, reason = "held, not read")] Kept);
+
+#[rustler::resource_impl]
+impl rustler::Resource for Lender {}
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        // The `Kept` goes to the release list by itself; somebody must look at it soon.
+        crate::watch::release_soon();
+    }
+}
+
+/// An outcome in a form that can be sent.
+pub enum Answer {
+    /// `{ok, Term}` in the job's own environment.
+    Term(Raw),
+    /// `{ok, V}` or `{error, R}`, encoded; and the widest map in it.
+    Bytes(Vec<u8>, usize),
+}
+
+/// `131, 104, 2, ok`: how every encoded success begins.
+const OK: &[u8] = &[131, 104, 2, 119, 2, b'o', b'k'];
+const ERROR: &[u8] = &[131, 104, 2, 119, 5, b'e', b'r', b'r', b'o', b'r'];
+
+/// Answers a job and ends it.
+pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>, Failure<'_>>) {
+    let outcome = outcome.and_then(|value| value_answer(world, &job, value));
+    // Once a reply has begun nobody can cancel: the slow parts come first.
+    let answer = outcome.unwrap_or_else(|failure| failed(&job, &failure));
+    if job.ticket.begin_reply() {
+        send(&mut job, answer);
+        job.ticket.finish();
+    }
+    job.recycle();
+}
+
+fn value_answer<'py>(
+    world: &World<'_, 'py>,
+    job: &Job,
+    value: Obj<'py>,
+) -> Result<Answer, Failure<'py>> {
+    if matches!(job.reply, Reply::Nobody) {
+        return Ok(Answer::Term(Raw::atom(atoms::ok())));
+    }
+    match job.op {
+        Op::Exec => return Ok(Answer::Term(Raw::atom(atoms::ok()))),
+        Op::Collect | Op::CollectEval => return collect(world, job, &value),
+        _ => {}
+    }
+    if job.flags.return_ref() {
+        let term = export(world, &job.env, value);
+        return Ok(Answer::Term(ok_tuple(&job.env, term)));
+    }
+    let mut out = Vec::with_capacity(64);
+    out.extend_from_slice(OK);
+    let host = JobHost { world, job };
+    let value =
+        etf::into_value(&world.bound, &host, value, &mut out).map_err(|(error, _object)| error)?;
+    Ok(match scalar(&job.env, value) {
+        Scalar::Term(term) => Answer::Term(ok_tuple(&job.env, term)),
+        Scalar::Encoded(widest) => Answer::Bytes(out, widest),
+    })
+}
+
+enum Scalar {
+    Term(Raw),
+    Encoded(usize),
+}
+
+/// Simple values and large buffers are terms at once; the rest is in `out` already.
+fn scalar(env: &MsgEnv, value: etf::Value) -> Scalar {
+    Scalar::Term(match value {
+        etf::Value::Int(value) => env.int(value),
+        etf::Value::Float(value) => env.float(value),
+        etf::Value::Atom(name) => Raw::atom(constant(name)),
+        etf::Value::Bytes(buffer) => lend(env, buffer),
+        etf::Value::Array { dtype, shape, data } => {
+            let shape: Vec<Raw> = shape.iter().map(|&n| env.int(n as i64)).collect();
+            env.tuple(&[
+                Raw::atom(atoms::ndarray()),
+                env.binary(dtype.as_bytes()),
+                env.list(&shape),
+                lend(env, data),
+            ])
+        }
+        etf::Value::Encoded(summary) => return Scalar::Encoded(summary.widest_map),
+    })
+}
+
+fn constant(name: &'static str) -> rustler::types::atom::Atom {
+    match name {
+        "true" => atoms::r#true(),
+        "false" => atoms::r#false(),
+        "infinity" => atoms::infinity(),
+        "neg_infinity" => atoms::neg_infinity(),
+        "nan" => atoms::nan(),
+        _ => atoms::none(),
+    }
+}
+
+fn lend(env: &MsgEnv, buffer: etf::Buffer) -> Raw {
+    let (data, len, owner) = buffer.into_parts();
+    let lender = ResourceArc::new(Lender(owner));
+    // SAFETY: the owner keeps the memory, and what it is made of (`bytes`, `str`, an exported
+    // buffer) does not change while it is kept.
+    unsafe { env.lent(&lender, data, len) }
+}
+
+fn export(world: &World<'_, '_>, env: &MsgEnv, value: Obj<'_>) -> Raw {
+    let reference = world.interp.exported.export(value);
+    env.tuple(&[
+        Raw::atom(atoms::py_ref()),
+        env.int(0),
+        env.int(reference.index as i64),
+        env.int(reference.generation as i64),
+        env.resource(&reference),
+    ])
+}
+
+/// All items of an iterator, as one encoded list.
+fn collect<'py>(
+    world: &World<'_, 'py>,
+    job: &Job,
+    items: &Obj<'py>,
+) -> Result<Answer, Failure<'py>> {
+    let host = JobHost { world, job };
+    let mut out = Vec::with_capacity(4096);
+    out.extend_from_slice(OK);
+    let header = out.len();
+    out::write_list_header(&mut out, 0);
+    let (mut count, mut widest) = (0usize, 0);
+    while let Some(item) = items.next()? {
+        widest = widest.max(etf::encode(&world.bound, &host, &item, &mut out)?.widest_map);
+        count += 1;
+        if count % 256 == 0 && job.ticket.must_stop() {
+            return Err(Failure::Cancelled);
+        }
+    }
+    if count == 0 {
+        out.truncate(header);
+    } else {
+        let Ok(count) = u32::try_from(count) else {
+            let text = "more items than a list can be sent with".to_owned();
+            return Err(Failure::BadArgument(text));
+        };
+        out[header + 1..header + 5].copy_from_slice(&count.to_be_bytes());
+    }
+    out::write_nil(&mut out);
+    Ok(Answer::Bytes(out, widest))
+}
+
+/// Remembers the whole story in the caller's slot and gives the short one.
+pub fn failed(job: &Job, failure: &Failure<'_>) -> Answer {
+    if let Some(details) = failure.details() {
+        job.slot.set_last_error(details);
+    }
+    let mut out = Vec::with_capacity(128);
+    out.extend_from_slice(ERROR);
+    failure.write(&mut out, job.flags.traceback());
+    if matches!(job.reply, Reply::Nobody) {
+        log::cast_failed(failure);
+    }
+    Answer::Bytes(out, 0)
+}
+
+fn ok_tuple(env: &MsgEnv, term: Raw) -> Raw {
+    env.tuple(&[Raw::atom(atoms::ok()), term])
+}
+
+fn send(job: &mut Job, answer: Answer) {
+    match &job.reply {
+        Reply::Key(key) => {
+            let body = match answer {
+                Answer::Term(term) => term,
+                Answer::Bytes(bytes, _) => job.env.binary(&bytes),
+            };
+            let message = job.env.tuple(&[*key, body]);
+            let to = *job.slot.pid();
+            if job.ticket.is_couriered() {
+                courier::forward(&mut job.env, &to, message);
+            } else {
+                job.env.send(&to, message);
+            }
+        }
+        Reply::Message { to, tag, reference } => {
+            let head = [Raw::atom(*tag), job.env.resource(reference)];
+            let to = *to;
+            let ticket = job.ticket.clone();
+            send_to_user(&mut job.env, &ticket, &to, head, answer);
+        }
+        Reply::Stream { .. } | Reply::Nobody => {}
+    }
+}
+
+/// A message that users receive themselves: `{Tag, Ref, Answer}` with the answer as a term.
+pub fn send_to_user(
+    env: &mut MsgEnv,
+    ticket: &Ticket,
+    to: &LocalPid,
+    head: [Raw; 2],
+    answer: Answer,
+) -> bool {
+    let body = match answer {
+        Answer::Term(term) => term,
+        Answer::Bytes(bytes, widest) => {
+            if !courier::may_build(widest) {
+                ticket.set_couriered();
+                return courier::relay(env, to, &head, &bytes);
+            }
+            match env.decode(&bytes) {
+                Some(term) => term,
+                None => env.tuple(&[Raw::atom(atoms::error()), Raw::atom(atoms::bad_argument())]),
+            }
+        }
+    };
+    let message = env.tuple(&[head[0], head[1], body]);
+    if ticket.is_couriered() {
+        return courier::forward(env, to, message);
+    }
+    env.send(to, message)
+}
+
+/// One item of a stream, ready to be sent.
+pub fn item<'py>(
+    world: &World<'_, 'py>,
+    job: &Job,
+    value: &Obj<'py>,
+) -> Result<(Vec<u8>, usize), Failure<'py>> {
+    let host = JobHost { world, job };
+    let mut out = vec![131, 104, 2, 119, 4, b'd', b'a', b't', b'a'];
+    let summary = etf::encode(&world.bound, &host, value, &mut out)?;
+    Ok((out, summary.widest_map))
+}

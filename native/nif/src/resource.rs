@@ -1,0 +1,100 @@
+//! Resources that processes own: a pool, a worker thread.
+//!
+//! Thread: schedulers. `down` and `Drop` only post.
+
+use std::sync::{Arc, OnceLock};
+
+use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
+
+use crate::atoms;
+use crate::here::{Thread, here};
+use crate::interp::Interp;
+use crate::pool::{Plan, Pool};
+use crate::slot::Namespace;
+use crate::{watch, worker};
+
+/// A pool; closed when the process that made it is gone.
+pub struct PoolRef {
+    pub pool: Arc<Pool>,
+}
+
+#[rustler::resource_impl]
+impl Resource for PoolRef {
+    const IMPLEMENTS_DOWN: bool = true;
+
+    fn down<'a>(&'a self, _env: Env<'a>, _pid: LocalPid, _monitor: Monitor) {
+        watch::close(self.pool.clone());
+    }
+}
+
+impl PoolRef {
+    pub fn new(env: Env<'_>, interp: Arc<Interp>, wish: Wish) -> Option<ResourceArc<PoolRef>> {
+        let resource = ResourceArc::new(PoolRef {
+            pool: Pool::new(Plan {
+                interp,
+                namespace: wish.own_namespace.then(Namespace::default),
+                size: wish.size,
+                max_threads: wish.max_threads,
+                max_queue: wish.max_queue,
+            }),
+        });
+        resource.monitor(Some(env), &env.pid())?;
+        Some(resource)
+    }
+}
+
+/// What a pool shall be.
+pub struct Wish {
+    pub size: usize,
+    pub max_threads: usize,
+    pub max_queue: usize,
+    pub own_namespace: bool,
+}
+
+/// A thread of a pool; it ends after its job when the process that stands for it is gone.
+pub struct WorkerRef {
+    thread: Arc<OnceLock<Arc<Thread>>>,
+}
+
+#[rustler::resource_impl]
+impl Resource for WorkerRef {
+    const IMPLEMENTS_DOWN: bool = true;
+
+    fn down<'a>(&'a self, _env: Env<'a>, _pid: LocalPid, _monitor: Monitor) {
+        self.retire();
+    }
+}
+
+impl WorkerRef {
+    /// Starts the thread. `None`: the system has none left.
+    pub fn start(env: Env<'_>, pool: &ResourceArc<PoolRef>) -> Option<ResourceArc<WorkerRef>> {
+        let thread = Arc::new(OnceLock::new());
+        let worker = ResourceArc::new(WorkerRef {
+            thread: thread.clone(),
+        });
+        let owner = env.pid();
+        worker.monitor(Some(env), &owner)?;
+        let pool = pool.pool.clone();
+        let body = move || {
+            let me = here();
+            me.set_owner(owner);
+            let _ = thread.set(me.clone());
+            let ended = pyrt::contain("worker", || worker::work(&pool, false));
+            let retired = me.is_retired() || !pool.is_open();
+            if ended.is_err() {
+                pool.leave(&me);
+                me.tell_owner(atoms::panicked());
+            } else if !retired {
+                me.tell_owner(atoms::stopped());
+            }
+        };
+        pyrt::thread::spawn_named("py-worker", body).ok()?;
+        Some(worker)
+    }
+
+    pub fn retire(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.retire();
+        }
+    }
+}

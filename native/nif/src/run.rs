@@ -1,0 +1,208 @@
+//! Hop 4 of a call: decodes the bytes, calls Python, hands the outcome to `reply`.
+//!
+//! Thread: attached; a pool's thread, or one that waits in a callback of the calling process.
+//! Never: lets a panic or an exception out; runs a job twice.
+
+use std::sync::Arc;
+
+use pyrt::buffer::Memory;
+use pyrt::call::{self, Apart, Source};
+use pyrt::{Attached, Obj, contain, thread};
+
+use crate::current;
+use crate::failure::{self, Failure};
+use crate::here::Thread;
+use crate::interp::World;
+use crate::job::{Job, Op, Reply, Segments};
+use crate::reply;
+use crate::runtime;
+use crate::stream;
+use crate::ticket::Why;
+
+type Outcome<'py> = Result<Obj<'py>, Failure<'py>>;
+
+/// Stack a nested job must find, or it is refused: room for a deep Python call and a conversion.
+const STACK_NEEDED: usize = 1 << 20;
+
+/// Runs one job to its end, or to the end of its slice.
+pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
+    if !job.ticket.start(me) {
+        // Cancelled while it was queued: it never runs.
+        return job.recycle();
+    }
+    me.push_job(job.ticket.clone());
+    let _current = current::enter(&job);
+    if let Reply::Stream { stream, .. } = &job.reply {
+        let stream = stream.clone();
+        let _ = contain("stream", || stream::pump(world, me, &stream, job));
+        return;
+    }
+    let outcome = contain("job", || execute(world, &job));
+    leave(world.py, me, &job);
+    let outcome = match outcome {
+        Ok(outcome) => outcome.map_err(|failure| settle_failure(&job, failure)),
+        Err(place) => Err(Failure::BadArgument(format!("a bug in {}", place.0))),
+    };
+    reply::answer(world, job, outcome);
+}
+
+/// Runs a job of the process that runs this thread's callback, on top of what the thread does.
+pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
+    if me.stack_left() < STACK_NEEDED {
+        if job.ticket.start(me) {
+            reply::answer(world, job, Err(failure::recursion(world.py)));
+        }
+        return;
+    }
+    world.interp.allow_depth(world.py, me.depth());
+    match Apart::enter(world.py) {
+        Ok(_apart) => run(world, me, job),
+        Err(error) => {
+            if job.ticket.start(me) {
+                reply::answer(world, job, Err(error.into()));
+            }
+        }
+    }
+}
+
+/// The job no longer runs on this thread: no exception meant for it may stay behind.
+pub fn leave(py: Attached<'_>, me: &Arc<Thread>, job: &Job) {
+    me.pop_job();
+    if job.ticket.take_raised() {
+        thread::raise_in(py, me.ident(), None);
+    }
+}
+
+/// What the caller is told when the job was stopped from outside.
+pub fn settle_failure<'py>(job: &Job, failure: Failure<'py>) -> Failure<'py> {
+    match job.ticket.why() {
+        Some(Why::Interrupted) => Failure::Interrupted,
+        Some(Why::Died) => Failure::Died,
+        None => failure,
+    }
+}
+
+fn execute<'py>(world: &World<'_, 'py>, job: &Job) -> Outcome<'py> {
+    match job.op {
+        Op::Call => call(world, job),
+        Op::Eval => eval(world, job, Source::Expression),
+        Op::Exec => eval(world, job, Source::Statements),
+        // The items are taken and encoded one by one in `reply`.
+        Op::Collect | Op::Stream => Ok(call(world, job)?.iter()?),
+        Op::CollectEval | Op::StreamEval => Ok(eval(world, job, Source::Expression)?.iter()?),
+    }
+}
+
+/// The object a stream iterates over.
+pub fn iterator<'py>(world: &World<'_, 'py>, job: &Job) -> Outcome<'py> {
+    execute(world, job)
+}
+
+fn call<'py>(world: &World<'_, 'py>, job: &Job) -> Outcome<'py> {
+    let segments = job.segments();
+    let host = JobHost { world, job };
+    let mut args = Vec::new();
+    let call = etf::decode_call(&world.bound, &host, input(&segments), &mut args)?;
+    let function = find(world, job, &call.module, &call.function)?;
+    Ok(function.call_owned(&args, call.names.as_ref())?)
+}
+
+fn eval<'py>(world: &World<'_, 'py>, job: &Job, kind: Source) -> Outcome<'py> {
+    let segments = job.segments();
+    let host = JobHost { world, job };
+    // {Code, Locals}; the code as bytes whatever is in it.
+    let pair = etf::decode(&world.bound, &host, input(&segments))?;
+    let (Some(code), Some(locals)) = (pair.tuple_item(0), pair.tuple_item(1)) else {
+        return Err(Failure::BadArgument("code and locals".to_owned()));
+    };
+    let source = code.as_bytes().unwrap_or_default();
+    let code = world.interp.compile(world.py, source, kind)?;
+    let names = namespace(world.py, job)?;
+    if locals.is_dict() && locals.dict_len() > 0 {
+        // One dict for both, so that lambdas and comprehensions see the locals too.
+        let names = names.dict_copy()?;
+        names.dict_update(&locals)?;
+        return Ok(call::run_code(&code, &names, &names)?);
+    }
+    Ok(call::run_code(&code, &names, &names)?)
+}
+
+/// The names this job sees: its context's, or those of its calling process.
+fn namespace<'py>(py: Attached<'py>, job: &Job) -> Result<Obj<'py>, Failure<'py>> {
+    let namespace = match &job.pool.namespace {
+        Some(namespace) => namespace,
+        None => job.slot.namespace(),
+    };
+    Ok(namespace.get(py)?)
+}
+
+/// The function: `__main__` means the caller's own names; a dotted name goes through attributes.
+fn find<'py>(
+    world: &World<'_, 'py>,
+    job: &Job,
+    module: &Obj<'py>,
+    function: &Obj<'py>,
+) -> Result<Obj<'py>, Failure<'py>> {
+    let module = if module.as_utf8()? == "__main__" {
+        let names = namespace(world.py, job)?;
+        if let Some(found) = names.dict_get(function)? {
+            return Ok(found);
+        }
+        call::import(module)?
+    } else {
+        match call::imported(module)? {
+            Some(module) => module,
+            None => call::import(module)?,
+        }
+    };
+    let name = function.as_utf8()?;
+    if !name.contains('.') {
+        return Ok(module.getattr(function)?);
+    }
+    let mut found = module;
+    for part in name.split('.') {
+        found = found.getattr(&Obj::interned(world.py, part)?)?;
+    }
+    Ok(found)
+}
+
+fn input<'a>(segments: &'a Segments<'a>) -> etf::Input<'a> {
+    match segments {
+        Segments::One(bytes) => etf::Input::one(bytes),
+        Segments::Many(parts) => etf::Input::segments(parts),
+    }
+}
+
+/// What the codec asks of the job around it.
+pub struct JobHost<'a, 'w, 'py> {
+    pub world: &'a World<'w, 'py>,
+    pub job: &'a Job,
+}
+
+impl etf::Host for JobHost<'_, '_, '_> {
+    fn node(&self) -> etf::NodeId {
+        runtime::node(self.job.slot.pid())
+    }
+
+    fn object<'py>(
+        &self,
+        py: Attached<'py>,
+        _interp: u64,
+        index: u64,
+        generation: u64,
+    ) -> Option<Obj<'py>> {
+        self.world.interp.exported.find(py, index, generation)
+    }
+
+    fn segment_owner(&self, _segment: usize) -> Option<Arc<dyn Memory>> {
+        self.job.segment_owner()
+    }
+
+    fn cancelled(&self) -> bool {
+        self.job.ticket.must_stop()
+    }
+
+    fn max_depth(&self) -> usize {
+        runtime::settings().max_depth
+    }
+}

@@ -1,0 +1,159 @@
+//! The caller slot: one per calling process, made at its first call and kept in its dictionary.
+//! One monitor tells of the process's death; the slot knows its jobs and owns its namespace.
+//!
+//! Thread: any. `down` and `Drop` run on schedulers: they only post (I9).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pyrt::{Attached, Kept, Obj, PyResult};
+use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
+
+use crate::here::Thread;
+use crate::job::Job;
+use crate::ticket::{Ticket, lock};
+use crate::watch;
+
+pub struct Slot {
+    pid: LocalPid,
+    /// Where `print` goes.
+    group_leader: LocalPid,
+    dead: AtomicBool,
+    /// In the order of their ids; those that are over are thrown out now and then.
+    jobs: Mutex<Vec<Arc<Ticket>>>,
+    /// A job ready to be used again.
+    spare: Mutex<Option<Box<Job>>>,
+    namespace: Namespace,
+    /// The thread that waits for the callback this process is running: its calls nest there.
+    nest: Mutex<Option<Arc<Thread>>>,
+    /// What `py:last_error/0` shows, as External Term Format.
+    last_error: Mutex<Option<Vec<u8>>>,
+}
+
+/// A dict of names in the main interpreter, made when first needed.
+#[derive(Default)]
+pub struct Namespace(Mutex<Option<Arc<Kept>>>);
+
+#[rustler::resource_impl]
+impl Resource for Slot {
+    const IMPLEMENTS_DOWN: bool = true;
+
+    fn down<'a>(&'a self, _env: Env<'a>, _pid: LocalPid, _monitor: Monitor) {
+        self.dead.store(true, Ordering::Release);
+        let jobs = std::mem::take(&mut *lock(&self.jobs));
+        for ticket in jobs {
+            ticket.cancel();
+        }
+        self.namespace.forget();
+        *lock(&self.spare) = None;
+        *lock(&self.last_error) = None;
+    }
+}
+
+impl Slot {
+    pub fn new(env: Env<'_>, group_leader: LocalPid) -> Option<ResourceArc<Slot>> {
+        let pid = env.pid();
+        let slot = ResourceArc::new(Slot {
+            pid,
+            group_leader,
+            dead: AtomicBool::new(false),
+            jobs: Mutex::new(Vec::new()),
+            spare: Mutex::new(None),
+            namespace: Namespace::default(),
+            nest: Mutex::new(None),
+            last_error: Mutex::new(None),
+        });
+        slot.monitor(Some(env), &pid)?;
+        Some(slot)
+    }
+
+    pub fn pid(&self) -> &LocalPid {
+        &self.pid
+    }
+
+    pub fn group_leader(&self) -> &LocalPid {
+        &self.group_leader
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Remembers a job until it is over. O(1) on average: the list is swept when it has doubled.
+    pub fn remember(&self, ticket: Arc<Ticket>) {
+        let mut jobs = lock(&self.jobs);
+        if jobs.len() >= 4 && jobs.len() == jobs.capacity() {
+            jobs.retain(|ticket| !ticket.is_over());
+            let room = jobs.len().max(4);
+            jobs.reserve(room);
+        }
+        jobs.push(ticket);
+    }
+
+    pub fn job(&self, id: u64) -> Option<Arc<Ticket>> {
+        let jobs = lock(&self.jobs);
+        let index = jobs.binary_search_by_key(&id, |ticket| ticket.id()).ok()?;
+        jobs.get(index).cloned()
+    }
+
+    pub fn take_spare(&self) -> Option<Box<Job>> {
+        lock(&self.spare).take()
+    }
+
+    /// Keeps a used job for the next call; gives it back if there is one already.
+    pub fn give_spare(&self, job: Box<Job>) -> Option<Box<Job>> {
+        let mut spare = lock(&self.spare);
+        // Under the lock: `down` says dead first and empties this place after, and a job left here
+        // would keep the slot alive for ever.
+        if self.is_dead() {
+            return Some(job);
+        }
+        spare.replace(job)
+    }
+
+    pub fn nest(&self) -> Option<Arc<Thread>> {
+        lock(&self.nest).clone()
+    }
+
+    pub fn set_nest(&self, thread: Option<Arc<Thread>>) {
+        *lock(&self.nest) = thread;
+    }
+
+    pub fn set_last_error(&self, bytes: Vec<u8>) {
+        if !self.is_dead() {
+            *lock(&self.last_error) = Some(bytes);
+        }
+    }
+
+    pub fn last_error(&self) -> Option<Vec<u8>> {
+        lock(&self.last_error).clone()
+    }
+}
+
+impl Namespace {
+    /// The dict, made now if there is none.
+    pub fn get<'py>(&self, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
+        let known = lock(&self.0).clone();
+        if let Some(dict) = known.and_then(|kept| kept.get(py)) {
+            return Ok(dict);
+        }
+        let dict = Obj::dict(py)?;
+        dict.dict_set_c(c"__builtins__", &pyrt::call::builtins(py))?;
+        dict.dict_set_c(c"__name__", &Obj::text(py, "__main__")?)?;
+        *lock(&self.0) = Some(Arc::new(Kept::new(dict.clone())));
+        Ok(dict)
+    }
+
+    /// Lets go of all names. Their objects are released by a thread that is attached.
+    pub fn forget(&self) {
+        let names = lock(&self.0).take();
+        if names.is_some() {
+            drop(names);
+            watch::release_soon();
+        }
+    }
+}

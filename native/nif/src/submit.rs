@@ -1,0 +1,209 @@
+//! Hop 1 of a call: takes the bytes into a job of its own and queues it.
+//!
+//! Thread: the caller's scheduler. Never: takes the GIL, waits, or copies a large binary (I9).
+
+use std::sync::Arc;
+
+use rustler::types::atom::Atom;
+use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
+
+use crate::atoms;
+use crate::job::{Flags, Job, Op, Order, Reply, TicketRef};
+use crate::pool::{Pool, Refused};
+use crate::resource::PoolRef;
+use crate::runtime;
+use crate::slot::Slot;
+use crate::stream::Stream;
+
+/// Whether a job may nest on the thread that waits for its caller's callback.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// The caller waits for the answer.
+    Yes,
+    No,
+}
+
+/// `{Key, Answer}` will come. Returns the job's number, or the atom that says why not.
+#[rustler::nif]
+fn submit<'a>(
+    env: Env<'a>,
+    slot: ResourceArc<Slot>,
+    key: Term<'a>,
+    pool: Term<'a>,
+    code: u32,
+    flags: u32,
+    payload: Term<'a>,
+) -> NifResult<Term<'a>> {
+    let Some(pool) = pool_of(pool) else {
+        return Ok(atoms::not_running().encode(env));
+    };
+    let mut job = order(slot, pool, code, flags)?;
+    if !job.fill(payload) {
+        return Err(rustler::Error::BadArg);
+    }
+    job.reply = Reply::Key(job.env.copy(key));
+    let ticket = job.ticket.clone();
+    job.slot.remember(ticket.clone());
+    Ok(match admit(job, Wait::Yes) {
+        Ok(()) => ticket.id().encode(env),
+        Err(refused) => refusal(refused).encode(env),
+    })
+}
+
+/// `{Tag, Ref, Answer}` will come to `to`. Returns `{ok, Ref}` or `{Why, Ref}`.
+#[rustler::nif]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one argument per word of the request"
+)]
+fn spawn<'a>(
+    env: Env<'a>,
+    slot: ResourceArc<Slot>,
+    to: LocalPid,
+    tag: Atom,
+    pool: Term<'a>,
+    code: u32,
+    flags: u32,
+    payload: Term<'a>,
+) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
+    let _ = env;
+    let pool = pool_of(pool);
+    let Some(pool) = pool else {
+        return Ok((atoms::not_running(), dead_reference()));
+    };
+    let mut job = order(slot, pool, code, flags)?;
+    if !job.fill(payload) {
+        return Err(rustler::Error::BadArg);
+    }
+    let reference = ResourceArc::new(TicketRef {
+        ticket: job.ticket.clone(),
+        stream: None,
+    });
+    job.reply = Reply::Message {
+        to,
+        tag,
+        reference: reference.clone(),
+    };
+    job.slot.remember(job.ticket.clone());
+    Ok(match admit(job, Wait::No) {
+        Ok(()) => (atoms::ok(), reference),
+        Err(refused) => (refusal(refused), reference),
+    })
+}
+
+/// Nobody waits. Returns `ok` or why not.
+#[rustler::nif]
+fn cast<'a>(
+    slot: ResourceArc<Slot>,
+    pool: Term<'a>,
+    code: u32,
+    flags: u32,
+    payload: Term<'a>,
+) -> NifResult<Atom> {
+    let Some(pool) = pool_of(pool) else {
+        return Ok(atoms::not_running());
+    };
+    let mut job = order(slot, pool, code, flags)?;
+    if !job.fill(payload) {
+        return Err(rustler::Error::BadArg);
+    }
+    job.reply = Reply::Nobody;
+    // Not remembered by the slot: a cast outlives its caller.
+    Ok(match admit(job, Wait::No) {
+        Ok(()) => atoms::ok(),
+        Err(refused) => refusal(refused),
+    })
+}
+
+/// `{py_stream, Ref, _}` messages will come to `to`. `window`: 0 for none.
+#[rustler::nif]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one argument per word of the request"
+)]
+fn stream<'a>(
+    slot: ResourceArc<Slot>,
+    to: LocalPid,
+    window: u32,
+    pool: Term<'a>,
+    code: u32,
+    flags: u32,
+    payload: Term<'a>,
+) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
+    let Some(pool) = pool_of(pool) else {
+        return Ok((atoms::not_running(), dead_reference()));
+    };
+    let mut job = order(slot, pool, code, flags)?;
+    if !job.fill(payload) {
+        return Err(rustler::Error::BadArg);
+    }
+    let stream = Stream::new((window > 0).then_some(window));
+    let reference = ResourceArc::new(TicketRef {
+        ticket: job.ticket.clone(),
+        stream: Some(stream.clone()),
+    });
+    job.reply = Reply::Stream {
+        to,
+        stream,
+        reference: reference.clone(),
+    };
+    job.slot.remember(job.ticket.clone());
+    Ok(match admit(job, Wait::No) {
+        Ok(()) => (atoms::ok(), reference),
+        Err(refused) => (refusal(refused), reference),
+    })
+}
+
+fn dead_reference() -> ResourceArc<TicketRef> {
+    ResourceArc::new(TicketRef {
+        ticket: crate::ticket::Ticket::new(),
+        stream: None,
+    })
+}
+
+fn order(slot: ResourceArc<Slot>, pool: Arc<Pool>, code: u32, flags: u32) -> NifResult<Box<Job>> {
+    let op = Op::from_code(code).ok_or(rustler::Error::BadArg)?;
+    Ok(Job::new(Order {
+        op,
+        flags: Flags(flags),
+        slot,
+        pool,
+    }))
+}
+
+/// A pool's resource, or any atom for the main pool.
+fn pool_of(term: Term<'_>) -> Option<Arc<Pool>> {
+    if term.is_atom() {
+        return runtime::main_pool();
+    }
+    let pool: ResourceArc<PoolRef> = term.decode().ok()?;
+    Some(pool.pool.clone())
+}
+
+fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {
+    job.decodes = Some(job.pool.interp.exported.decodes());
+    if wait == Wait::Yes
+        && !job.pool.is_single()
+        && let Some(thread) = job.slot.nest()
+    {
+        // The caller runs a callback of that thread and waits: nowhere else is sure to be free.
+        thread.nest(job);
+        return Ok(());
+    }
+    let pool = job.pool.clone();
+    match pool.push(job) {
+        Ok(()) => Ok(()),
+        Err((job, refused)) => {
+            job.ticket.cancel();
+            job.recycle();
+            Err(refused)
+        }
+    }
+}
+
+fn refusal(refused: Refused) -> Atom {
+    match refused {
+        Refused::Overload => atoms::overload(),
+        Refused::Closed => atoms::context_died(),
+    }
+}

@@ -1,0 +1,211 @@
+//! The watch: one thread that does what schedulers must not: stops running jobs, starts threads,
+//! releases objects nobody came for.
+//!
+//! Thread: `py-watch`, one, with a thread state of the main interpreter.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pyrt::thread::{ThreadState, raise_in, spawn_named};
+use pyrt::{Attached, contain, kept};
+
+use crate::interp::Interp;
+use crate::pool::Pool;
+use crate::ticket::{Ticket, Why, lock};
+use crate::worker;
+use crate::{closing, here};
+
+enum Task {
+    Stop(Arc<Ticket>),
+    Start(Arc<Pool>),
+    Release,
+    Close(Arc<Pool>),
+}
+
+/// A job that does not stop is told again, politely.
+const AGAIN: Duration = Duration::from_secs(1);
+/// One that has not stopped by then has its thread replaced.
+const GRACE: Duration = Duration::from_secs(5);
+const RELEASE_AFTER: Duration = Duration::from_millis(20);
+
+/// Fed by admitted jobs only (each is stopped once), so it has their bound (I8).
+static TASKS: Mutex<Option<Sender<Task>>> = Mutex::new(None);
+static RELEASE_ASKED: AtomicBool = AtomicBool::new(false);
+
+fn post(task: Task) {
+    if let Some(tasks) = &*lock(&TASKS) {
+        // The watch lives as long as the process; should it be gone, there is nobody to tell.
+        let _ = tasks.send(task);
+    }
+}
+
+pub fn stop_job(ticket: Arc<Ticket>) {
+    post(Task::Stop(ticket));
+}
+
+pub fn start_thread(pool: Arc<Pool>) {
+    post(Task::Start(pool));
+}
+
+pub fn close(pool: Arc<Pool>) {
+    post(Task::Close(pool));
+}
+
+/// Something was dropped by a thread that could not release it.
+pub fn release_soon() {
+    // AcqRel, pairs with the store in `Watch::release`: one request stands for all until then.
+    if !RELEASE_ASKED.swap(true, Ordering::AcqRel) {
+        post(Task::Release);
+    }
+}
+
+/// Starts the watch for the main interpreter.
+pub fn start(interp: Arc<Interp>) -> std::io::Result<()> {
+    let (sender, receiver) = mpsc::channel();
+    *lock(&TASKS) = Some(sender);
+    spawn_named("py-watch", move || {
+        let Some(state) = ThreadState::new(interp.python()) else {
+            return;
+        };
+        let mut watch = Watch {
+            interp,
+            state,
+            stopping: Vec::new(),
+            release_at: None,
+        };
+        loop {
+            match receiver.recv_timeout(watch.patience()) {
+                Ok(task) => {
+                    let _ = contain("watch", || watch.take(task));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let _ = contain("watch", || watch.look());
+        }
+    })
+    .map(drop)
+}
+
+struct Watch {
+    interp: Arc<Interp>,
+    state: ThreadState,
+    stopping: Vec<Stopping>,
+    release_at: Option<Instant>,
+}
+
+struct Stopping {
+    ticket: Arc<Ticket>,
+    since: Instant,
+    next: Instant,
+}
+
+impl Watch {
+    fn patience(&self) -> Duration {
+        let next = self.stopping.iter().map(|stopping| stopping.next);
+        match next.chain(self.release_at).min() {
+            Some(next) => next.saturating_duration_since(Instant::now()),
+            None => Duration::from_secs(3600),
+        }
+    }
+
+    fn take(&mut self, task: Task) {
+        let now = Instant::now();
+        match task {
+            Task::Stop(ticket) => self.stopping.push(Stopping {
+                ticket,
+                since: now,
+                next: now,
+            }),
+            Task::Start(pool) => {
+                let body_pool = pool.clone();
+                let name = "py-more";
+                if spawn_named(name, move || worker::work(&body_pool, true)).is_err() {
+                    pool.lost();
+                }
+            }
+            Task::Release => self.release_at = Some(now + RELEASE_AFTER),
+            Task::Close(pool) => self.close(&pool),
+        }
+    }
+
+    /// Queued jobs are answered; running ones told to stop.
+    fn close(&mut self, pool: &Arc<Pool>) {
+        for job in pool.close() {
+            closing::refuse(job);
+        }
+        for thread in pool.members() {
+            if let Some(ticket) = thread.innermost() {
+                ticket.stop(Why::Died);
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let now = Instant::now();
+        if self.release_at.is_some_and(|at| at <= now) {
+            self.release();
+        }
+        if self.stopping.iter().any(|stopping| stopping.next <= now) {
+            self.stop_due(now);
+        }
+    }
+
+    fn release(&mut self) {
+        RELEASE_ASKED.store(false, Ordering::Release);
+        let interp = self.interp.clone();
+        self.state.attached(|py| {
+            kept::release_dropped(py);
+            interp.release_exported(py);
+        });
+        let pending = self.interp.exported.pending();
+        self.release_at = pending.then(|| Instant::now() + RELEASE_AFTER);
+    }
+
+    fn stop_due(&mut self, now: Instant) {
+        let mut stopping = std::mem::take(&mut self.stopping);
+        stopping.retain(|entry| still_runs(&entry.ticket));
+        let interp = self.interp.clone();
+        self.state.attached(|py| {
+            for entry in stopping.iter_mut().filter(|entry| entry.next <= now) {
+                entry.next = now + AGAIN;
+                raise(py, &interp, &entry.ticket);
+            }
+        });
+        for entry in &stopping {
+            if now.duration_since(entry.since) > GRACE {
+                replace_thread(&entry.ticket);
+            }
+        }
+        stopping.retain(|entry| now.duration_since(entry.since) <= GRACE);
+        self.stopping.append(&mut stopping);
+    }
+}
+
+fn still_runs(ticket: &Arc<Ticket>) -> bool {
+    ticket.thread().is_some_and(|thread| thread.has_job(ticket))
+}
+
+/// Raises in the job's thread if the job is the innermost one there; one with another on top is
+/// told when that returns (`callback`). A thread that waits for Erlang is woken.
+fn raise(py: Attached<'_>, interp: &Interp, ticket: &Arc<Ticket>) {
+    let (Some(thread), Some(class)) = (ticket.thread(), interp.cancelled(py)) else {
+        return;
+    };
+    let thread: &here::Thread = &thread;
+    thread.while_innermost(ticket, || {
+        ticket.set_raised();
+        raise_in(py, thread.ident(), Some(&class));
+    });
+    thread.wake();
+}
+
+/// The thread is stuck in C code. It ends if it ever comes back; its owner gets another.
+fn replace_thread(ticket: &Arc<Ticket>) {
+    if let Some(thread) = ticket.thread() {
+        thread.retire();
+        thread.tell_owner_stuck();
+    }
+}

@@ -1,0 +1,74 @@
+//! Hop 3 of a call: a thread of a pool, attached, takes jobs one after another and runs them.
+//!
+//! Thread: `py-N`, one permanent thread state each (extension modules want it so).
+//! Never: waits while attached (I3).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pyrt::thread::ThreadState;
+use pyrt::{Attached, attach, kept};
+
+use crate::here::{Thread, here};
+use crate::pool::{Pool, Turn};
+use crate::run;
+
+/// How long a drain keeps the GIL before it lets any other Python thread have it.
+const BUDGET: Duration = Duration::from_millis(2);
+/// How long before it lets another thread of ours have it.
+const POLITE: Duration = Duration::from_micros(50);
+/// How long the leader looks for the next job before it sleeps.
+const SPIN_MOST: Duration = Duration::from_micros(20);
+const SPIN_LEAST: Duration = Duration::from_micros(1);
+
+/// The body of a pool's thread: until it is retired or the pool closed.
+pub fn work(pool: &Arc<Pool>, surplus: bool) {
+    let me = here();
+    let Some(mut state) = ThreadState::new(pool.interp.python()) else {
+        if surplus {
+            pool.lost();
+        }
+        return;
+    };
+    pool.join(&me, surplus);
+    while let Turn::Lead = pool.follow(&me) {
+        lead(pool, &me, &mut state);
+    }
+    pool.leave(&me);
+}
+
+fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
+    let mut spin = SPIN_MOST;
+    while pool.may_take(me) {
+        if pool.is_empty() {
+            let awake = pool.idle(me, spin);
+            // Spinning pays while calls come in quick succession; else it is given up by halves.
+            spin = if awake {
+                SPIN_MOST
+            } else {
+                (spin / 2).max(SPIN_LEAST)
+            };
+            continue;
+        }
+        state.attached(|py| drain(py, pool, me));
+    }
+}
+
+/// Runs jobs under one attachment until there are none, the time is up, or another leads.
+fn drain(py: Attached<'_>, pool: &Arc<Pool>, me: &Arc<Thread>) {
+    let start = Instant::now();
+    kept::release_dropped(py);
+    pool.interp.release_exported(py);
+    pool.interp.with(py, |world| {
+        while pool.may_take(me) {
+            let Some(job) = pool.pop() else { return };
+            pool.starts(me);
+            run::run(world, me, job);
+            pool.ends(me);
+            let held = start.elapsed();
+            if held > BUDGET || (held > POLITE && attach::waiting() > 0) {
+                return;
+            }
+        }
+    });
+}

@@ -1,0 +1,117 @@
+"""Python and Erlang in one process: call, send, atoms, pids, shared state.
+
+Inside a node everything here works; outside of one, what needs a node raises ``NotInNode``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from erlang._errors import Cancelled, ErlangError, NotInNode
+from erlang._native import Atom, Fun, Pid, Port, Ref, register_constructor, register_converter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+try:
+    from erlang import _node
+except ImportError:
+    from erlang import _no_node as _node  # type: ignore[no-redef]
+
+call = _node.call
+send = _node.send
+whereis = _node.whereis
+sleep = _node.sleep
+
+__all__ = [
+    "Atom",
+    "Cancelled",
+    "ErlangError",
+    "Fun",
+    "NotInNode",
+    "Pid",
+    "Port",
+    "Ref",
+    "atom",
+    "call",
+    "register_constructor",
+    "register_converter",
+    "self",
+    "send",
+    "sleep",
+    "state_clear",
+    "state_decr",
+    "state_delete",
+    "state_get",
+    "state_incr",
+    "state_keys",
+    "state_set",
+    "whereis",
+]
+
+
+def self() -> Pid:
+    """The pid of the Erlang process this code runs for."""
+    return _node.self()
+
+
+def atom(name: str) -> Atom:
+    """The atom of that name; a new one counts against ``atom_quota``."""
+    return Atom(name)
+
+
+def state_get(key: object, default: object = None) -> Any:
+    """The value stored under a key, or the default."""
+    found, value = call("$state_get", key)
+    return value if found else default
+
+
+def state_set(key: object, value: object) -> None:
+    """Stores a value for all of the node to see."""
+    call("$state_set", key, value)
+
+
+def state_delete(key: object) -> None:
+    """Removes a key; one that is not there is no error."""
+    call("$state_delete", key)
+
+
+def state_keys() -> list[Any]:
+    """All keys, in no order."""
+    keys: list[Any] = call("$state_keys")
+    return keys
+
+
+def state_clear() -> None:
+    """Removes everything."""
+    call("$state_clear")
+
+
+def state_incr(key: object, by: int = 1) -> int:
+    """Adds to a counter, atomically; a missing one starts at 0. Returns the new value."""
+    value: int = call("$state_incr", key, by)
+    return value
+
+
+def state_decr(key: object, by: int = 1) -> int:
+    """Takes from a counter, atomically."""
+    value: int = call("$state_decr", key, by)
+    return value
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """``erlang.name(*args)`` calls the Erlang function registered as ``name``."""
+    if name.startswith("_"):
+        raise AttributeError(f"module 'erlang' has no attribute {name!r}")
+
+    def function(*args: object) -> Any:
+        return call(name, *args)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    return function
+
+
+if sys.version_info < (3, 11):  # pragma: no cover
+    raise ImportError("erlang needs Python 3.11 or newer")

@@ -1,0 +1,90 @@
+"""Small functions that the Erlang module `py` calls."""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import sys
+import traceback
+from typing import Any
+
+from erlang._native import register_constructor
+from erlang._native import register_converter as _register
+
+
+def identity(value: object) -> object:
+    """`py:to_term/1`: the conversion is all there is to it."""
+    return value
+
+
+def call_method(target: object, name: str, args: list[object], kwargs: dict[str, object]) -> object:
+    """`py:call_method/4`"""
+    return getattr(target, name)(*args, **kwargs)
+
+
+def reload(name: str) -> bool:
+    """`py:reload/1`: imports the module anew, or for the first time."""
+    module = sys.modules.get(name)
+    if module is None:
+        importlib.import_module(name)
+    else:
+        importlib.reload(module)
+    return True
+
+
+def memory_stats() -> dict[str, Any]:
+    """`py:memory_stats/0`: what the interpreter itself counts."""
+    import gc
+
+    blocks = sys.getallocatedblocks()
+    counts = gc.get_count()
+    return {
+        "allocated_blocks": blocks,
+        "gc_counts": list(counts),
+        "gc_stats": gc.get_stats(),
+        "modules": len(sys.modules),
+    }
+
+
+def register_converter(direction: str, what: str, module: str, function: str) -> bool:
+    """`py:register_converter/3`"""
+    target: Any = importlib.import_module(module)
+    for part in function.split("."):
+        target = getattr(target, part)
+    if direction == "to_python":
+        register_constructor(what, target)
+    else:
+        home, _, name = what.rpartition(".")
+        _register(getattr(importlib.import_module(home), name), target)
+    return True
+
+
+Pairs = list[tuple[str, Any]]
+
+
+def describe(pairs: Pairs) -> tuple[list[str], str]:
+    """The source line of each frame, and the text Python itself would print."""
+    frames = dict(pairs)["traceback"]
+    texts = [linecache.getline(file, line).strip() for file, line, _ in frames]
+    return texts, "".join(_lines(pairs))
+
+
+def _lines(pairs: Pairs) -> list[str]:
+    story = dict(pairs)
+    lines: list[str] = []
+    if story["cause"] is not None:
+        lines += _lines(story["cause"])
+        lines.append(
+            "\nThe above exception was the direct cause of the following exception:\n\n"
+        )
+    elif story["context"] is not None:
+        lines += _lines(story["context"])
+        lines.append("\nDuring handling of the above exception, another exception occurred:\n\n")
+    frames = [(file, line, name, None) for file, line, name in story["traceback"]]
+    if frames:
+        lines.append("Traceback (most recent call last):\n")
+        lines += traceback.StackSummary.from_list(frames).format()
+    message = story["message"]
+    lines.append(f"{story['type']}: {message}\n" if message else f"{story['type']}\n")
+    lines += [f"{note}\n" for note in story["notes"]]
+    return lines

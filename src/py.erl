@@ -1,0 +1,373 @@
+%% The public face: Erlang calls Python.
+%%
+%% Process: the caller's own. Starts nothing; what takes long happens on interpreter threads.
+%% `M' and `F' are atoms, binaries or strings, dotted ones too. After the keyword arguments comes a
+%% timeout or a map of options. Where the first argument is a context or a pool, the rest follows.
+-module(py).
+
+-export([call/3, call/4, call/5, call/6, eval/1, eval/2, eval/3, eval/4, exec/1, exec/2]).
+-export([cast/3, cast/4, cast/5, spawn_call/3, spawn_call/4, spawn_call/5]).
+-export([await/1, await/2, async_await/1, async_await/2, cancel/1]).
+-export([stream/3, stream/4, stream/5, stream_eval/1, stream_eval/2]).
+-export([stream_start/3, stream_start/4, stream_start/5, stream_ack/2, stream_cancel/1]).
+-export([bind/0, bind/1, unbind/0, unbind/1, is_bound/0, with_context/1]).
+-export([ctx_call/4, ctx_call/5, ctx_call/6, ctx_eval/2, ctx_eval/3, ctx_eval/4, ctx_exec/2]).
+-export([context/0, context/1, register_pool/2, unregister_pool/1]).
+-export([register_function/2, register_function/3, unregister_function/1]).
+-export([call_method/3, call_method/4, getattr/2, to_term/1, is_ref/1]).
+-export([state_fetch/1, state_store/2, state_remove/1, state_keys/0, state_clear/0]).
+-export([state_incr/1, state_incr/2, state_decr/1, state_decr/2]).
+-export([version/0, stats/0, memory_stats/0, gc/0, interrupt/1, reload/1, execution_mode/0]).
+-export([activate_venv/1, deactivate_venv/0, venv_info/0, ensure_venv/2, ensure_venv/3]).
+-export([register_converter/3, last_error/0]).
+
+-export_type([object/0, context/0, result/0, timeout_or_opts/0]).
+
+-include("py_nif.hrl").
+
+%% An object that stays in Python.
+-type object() :: {'$py_ref', non_neg_integer(), non_neg_integer(), pos_integer(), reference()}.
+%% A context's process, a bound handle, or the name of a pool.
+-type context() :: pid() | reference() | atom().
+-type result() :: {ok, term()} | {error, py_error:reason()}.
+-type name() :: py_call:name().
+-type kwargs() :: py_call:kwargs().
+-type timeout_or_opts() :: timeout() | py_call:opts().
+
+-spec call(name(), name(), [term()]) -> result().
+call(M, F, A) -> call(M, F, A, #{}, #{}).
+
+-spec call(name() | context(), name(), [term()] | name(), kwargs() | [term()]) -> result().
+call(M, F, A, Kw) when is_map(Kw) -> call(M, F, A, Kw, #{});
+call(Ctx, M, F, A) -> call(Ctx, M, F, A, #{}, #{}).
+
+-spec call(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
+    result().
+call(M, F, A, Kw, Opts) when is_map(Kw) ->
+    run(?OP_CALL, py_call:payload(M, F, A, Kw), Opts);
+call(Ctx, M, F, A, Kw) ->
+    call(Ctx, M, F, A, Kw, #{}).
+
+-spec call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) -> result().
+call(Ctx, M, F, A, Kw, Opts) ->
+    call(M, F, A, Kw, in(Ctx, Opts)).
+
+%% An expression.
+-spec eval(iodata()) -> result().
+eval(Code) -> eval(Code, #{}, #{}).
+
+-spec eval(iodata() | context(), kwargs() | iodata()) -> result().
+eval(Code, Locals) when is_map(Locals) -> eval(Code, Locals, #{});
+eval(Ctx, Code) -> eval(Ctx, Code, #{}, #{}).
+
+-spec eval(iodata() | context(), kwargs() | iodata(), timeout_or_opts()) -> result().
+eval(Ctx, Code, Locals) when is_pid(Ctx); is_reference(Ctx); is_atom(Ctx) ->
+    eval(Ctx, Code, Locals, #{});
+eval(Code, Locals, Opts) ->
+    run(?OP_EVAL, py_call:source(Code, Locals), Opts).
+
+-spec eval(context(), iodata(), kwargs(), timeout_or_opts()) -> result().
+eval(Ctx, Code, Locals, Opts) ->
+    eval(Code, Locals, in(Ctx, Opts)).
+
+%% Statements.
+-spec exec(iodata()) -> ok | {error, py_error:reason()}.
+exec(Code) ->
+    run(?OP_EXEC, py_call:source(Code, #{}), #{}).
+
+-spec exec(context(), iodata()) -> ok | {error, py_error:reason()}.
+exec(Ctx, Code) ->
+    run(?OP_EXEC, py_call:source(Code, #{}), #{context => Ctx}).
+
+%% No result; a failure is logged.
+-spec cast(name(), name(), [term()]) -> ok | {error, py_error:reason()}.
+cast(M, F, A) -> cast(M, F, A, #{}, #{}).
+
+-spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()]) ->
+    ok | {error, py_error:reason()}.
+cast(M, F, A, Kw) when is_map(Kw) -> cast(M, F, A, Kw, #{});
+cast(Ctx, M, F, A) -> cast(M, F, A, #{}, #{context => Ctx}).
+
+-spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
+    ok | {error, py_error:reason()}.
+cast(M, F, A, Kw, Opts) when is_map(Kw) ->
+    with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, #{pool := Pool}) ->
+        py_call:cast(Pool, ?OP_CALL, Payload)
+    end);
+cast(Ctx, M, F, A, Kw) ->
+    cast(M, F, A, Kw, #{context => Ctx}).
+
+%% `{py_response, Ref, Result}' will come.
+-spec spawn_call(name(), name(), [term()]) -> reference().
+spawn_call(M, F, A) -> spawn_call(M, F, A, #{}, #{}).
+
+-spec spawn_call(name() | context(), name(), [term()] | name(), kwargs() | [term()]) -> reference().
+spawn_call(M, F, A, Kw) when is_map(Kw) -> spawn_call(M, F, A, Kw, #{});
+spawn_call(Ctx, M, F, A) -> spawn_call(M, F, A, #{}, #{context => Ctx}).
+
+-spec spawn_call(
+    name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
+) -> reference().
+spawn_call(M, F, A, Kw, Opts) when is_map(Kw) ->
+    Spawned = with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, Options) ->
+        #{pool := Pool, flags := Flags, reply_to := To} = Options,
+        py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags, Payload)
+    end),
+    case Spawned of
+        {error, _} = Error ->
+            %% The error comes as every answer does.
+            Ref = make_ref(),
+            _ = self() ! {py_response, Ref, Error},
+            Ref;
+        Ref ->
+            Ref
+    end;
+spawn_call(Ctx, M, F, A, Kw) ->
+    spawn_call(M, F, A, Kw, #{context => Ctx}).
+
+-spec await(reference()) -> result().
+await(Ref) -> py_call:await(Ref, default_timeout()).
+
+-spec await(reference(), timeout()) -> result().
+await(Ref, Timeout) -> py_call:await(Ref, Timeout).
+
+-spec async_await(reference()) -> result().
+async_await(Ref) -> await(Ref).
+
+-spec async_await(reference(), timeout()) -> result().
+async_await(Ref, Timeout) -> await(Ref, Timeout).
+
+%% Nothing is sent for Ref after it returned.
+-spec cancel(reference()) -> ok.
+cancel(Ref) -> py_call:cancel(Ref).
+
+%% All items of a generator (of anything that can be iterated).
+-spec stream(name(), name(), [term()]) -> {ok, [term()]} | {error, py_error:reason()}.
+stream(M, F, A) -> stream(M, F, A, #{}, #{}).
+
+-spec stream(name() | context(), name(), [term()] | name(), kwargs() | [term()]) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+stream(M, F, A, Kw) when is_map(Kw) -> stream(M, F, A, Kw, #{});
+stream(Ctx, M, F, A) -> stream(M, F, A, #{}, #{context => Ctx}).
+
+-spec stream(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+stream(M, F, A, Kw, Opts) when is_map(Kw) -> run(?OP_COLLECT, py_call:payload(M, F, A, Kw), Opts);
+stream(Ctx, M, F, A, Kw) -> stream(M, F, A, Kw, #{context => Ctx}).
+
+-spec stream_eval(iodata()) -> {ok, [term()]} | {error, py_error:reason()}.
+stream_eval(Code) -> stream_eval(Code, #{}).
+
+-spec stream_eval(iodata(), kwargs()) -> {ok, [term()]} | {error, py_error:reason()}.
+stream_eval(Code, Locals) -> run(?OP_COLLECT_EVAL, py_call:source(Code, Locals), #{}).
+
+%% `{py_stream, Ref, {data, V} | done | {error, R}}' will come.
+-spec stream_start(name(), name(), [term()]) -> {ok, reference()} | {error, py_error:reason()}.
+stream_start(M, F, A) -> stream_start(M, F, A, #{}, #{}).
+
+-spec stream_start(name(), name(), [term()], kwargs()) ->
+    {ok, reference()} | {error, py_error:reason()}.
+stream_start(M, F, A, Kw) -> stream_start(M, F, A, Kw, #{}).
+
+-spec stream_start(name(), name(), [term()], kwargs(), timeout_or_opts()) ->
+    {ok, reference()} | {error, py_error:reason()}.
+stream_start(M, F, A, Kw, Opts) ->
+    with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, Options) ->
+        #{pool := Pool, flags := Flags, reply_to := To, window := Window} = Options,
+        py_call:stream(To, Window, Pool, ?OP_STREAM, Flags, Payload)
+    end).
+
+-spec stream_ack(reference(), pos_integer()) -> ok.
+stream_ack(Ref, N) -> py_nif:stream_ack(Ref, N).
+
+-spec stream_cancel(reference()) -> ok.
+stream_cancel(Ref) -> py_nif:cancel_ref(Ref).
+
+%% Keeps one interpreter thread for the calling process.
+-spec bind() -> ok | {error, py_error:reason()}.
+bind() -> py_bind:bind().
+
+-spec bind(new) -> {ok, context()} | {error, py_error:reason()}.
+bind(new) -> py_bind:new().
+
+-spec unbind() -> ok.
+unbind() -> py_bind:unbind().
+
+-spec unbind(context()) -> ok.
+unbind(Ctx) -> py_bind:unbind(Ctx).
+
+-spec is_bound() -> boolean().
+is_bound() -> py_call:bound_pool() =/= default.
+
+-spec with_context(fun(() -> T) | fun((context()) -> T)) -> T | {error, py_error:reason()}.
+with_context(Fun) -> py_bind:with_context(Fun).
+
+-spec ctx_call(context(), name(), name(), [term()]) -> result().
+ctx_call(Ctx, M, F, A) -> ctx_call(Ctx, M, F, A, #{}, #{}).
+
+-spec ctx_call(context(), name(), name(), [term()], kwargs()) -> result().
+ctx_call(Ctx, M, F, A, Kw) -> ctx_call(Ctx, M, F, A, Kw, #{}).
+
+-spec ctx_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) -> result().
+ctx_call(Ctx, M, F, A, Kw, Opts) -> call(M, F, A, Kw, in(py_bind:check(Ctx), Opts)).
+
+-spec ctx_eval(context(), iodata()) -> result().
+ctx_eval(Ctx, Code) -> ctx_eval(Ctx, Code, #{}, #{}).
+
+-spec ctx_eval(context(), iodata(), kwargs()) -> result().
+ctx_eval(Ctx, Code, Locals) -> ctx_eval(Ctx, Code, Locals, #{}).
+
+-spec ctx_eval(context(), iodata(), kwargs(), timeout_or_opts()) -> result().
+ctx_eval(Ctx, Code, Locals, Opts) -> eval(Code, Locals, in(py_bind:check(Ctx), Opts)).
+
+-spec ctx_exec(context(), iodata()) -> ok | {error, py_error:reason()}.
+ctx_exec(Ctx, Code) -> exec(py_bind:check(Ctx), Code).
+
+%% A context that anybody may use; the same one for the same scheduler.
+-spec context() -> pid().
+context() -> context(erlang:system_info(scheduler_id)).
+
+-spec context(pos_integer()) -> pid().
+context(N) -> py_context:default(N).
+
+-spec register_pool(atom(), #{mode => worker, size => pos_integer()}) ->
+    ok | {error, py_error:reason()}.
+register_pool(Name, Opts) -> py_pool:register(Name, Opts).
+
+-spec unregister_pool(atom()) -> ok | {error, py_error:reason()}.
+unregister_pool(Name) -> py_pool:unregister(Name).
+
+%% Python calls it as `erlang.Name(...)'; the function gets the list of arguments.
+-spec register_function(name(), fun(([term()]) -> term()) | {module(), atom()}) ->
+    ok | {error, py_error:reason()}.
+register_function(Name, Function) -> py_functions:register(Name, Function).
+
+-spec register_function(name(), module(), atom()) -> ok | {error, py_error:reason()}.
+register_function(Name, Module, Function) -> py_functions:register(Name, {Module, Function}).
+
+-spec unregister_function(name()) -> ok.
+unregister_function(Name) -> py_functions:unregister(Name).
+
+-spec call_method(object(), name(), [term()]) -> result().
+call_method(Object, Name, Args) -> call_method(Object, Name, Args, #{}).
+
+-spec call_method(object(), name(), [term()], kwargs()) -> result().
+call_method(Object, Name, Args, Kw) ->
+    call('erlang._object', call_method, [Object, Name, Args, Kw]).
+
+-spec getattr(object(), name()) -> result().
+getattr(Object, Name) -> call(builtins, getattr, [Object, Name]).
+
+-spec to_term(object()) -> result().
+to_term(Object) -> call('erlang._object', identity, [Object]).
+
+-spec is_ref(term()) -> boolean().
+is_ref({'$py_ref', _, _, _, Ref}) when is_reference(Ref) -> py_nif:is_object_ref(Ref);
+is_ref(_) -> false.
+
+-spec state_fetch(term()) -> {ok, term()} | {error, not_found | not_running}.
+state_fetch(Key) -> py_state:state_fetch(Key).
+
+-spec state_store(term(), term()) -> ok | {error, full | not_running}.
+state_store(Key, Value) -> py_state:state_store(Key, Value).
+
+-spec state_remove(term()) -> ok | {error, not_running}.
+state_remove(Key) -> py_state:state_remove(Key).
+
+-spec state_keys() -> [term()] | {error, not_running}.
+state_keys() -> py_state:state_keys().
+
+-spec state_clear() -> ok | {error, not_running}.
+state_clear() -> py_state:state_clear().
+
+-spec state_incr(term()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
+state_incr(Key) -> py_state:state_incr(Key).
+
+-spec state_incr(term(), integer()) ->
+    integer() | {error, full | not_running | {bad_argument, binary()}}.
+state_incr(Key, By) -> py_state:state_incr(Key, By).
+
+-spec state_decr(term()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
+state_decr(Key) -> py_state:state_decr(Key).
+
+-spec state_decr(term(), integer()) ->
+    integer() | {error, full | not_running | {bad_argument, binary()}}.
+state_decr(Key, By) -> py_state:state_decr(Key, By).
+
+-spec version() -> {ok, binary()}.
+version() -> {ok, py_nif:python_version()}.
+
+-spec stats() -> map().
+stats() -> py_stats:stats().
+
+-spec memory_stats() -> {ok, map()} | {error, py_error:reason()}.
+memory_stats() -> py_stats:memory().
+
+%% How many objects Python's collector found unreachable.
+-spec gc() -> {ok, non_neg_integer()} | {error, py_error:reason()}.
+gc() -> call(gc, collect, []).
+
+-spec interrupt(context()) -> ok | not_running.
+interrupt(Ctx) -> py_context:interrupt(Ctx).
+
+-spec reload(name()) -> ok | {error, py_error:reason()}.
+reload(Module) ->
+    case call('erlang._object', reload, [Module]) of
+        {ok, _} -> ok;
+        {error, _} = Error -> Error
+    end.
+
+-spec execution_mode() -> free_threaded | subinterp | multi_executor.
+execution_mode() -> py_stats:execution_mode().
+
+-spec activate_venv(file:filename_all()) -> ok | {error, py_error:reason()}.
+activate_venv(Path) -> py_venv:activate_venv(Path).
+
+-spec deactivate_venv() -> ok | {error, py_error:reason()}.
+deactivate_venv() -> py_venv:deactivate_venv().
+
+-spec venv_info() -> {ok, py_venv:info()} | {error, py_error:reason()}.
+venv_info() -> py_venv:venv_info().
+
+-spec ensure_venv(file:filename_all(), py_venv:requirements()) -> ok | {error, py_error:reason()}.
+ensure_venv(Path, Requirements) -> py_venv:ensure_venv(Path, Requirements).
+
+-spec ensure_venv(file:filename_all(), py_venv:requirements(), py_venv:options()) ->
+    ok | {error, py_error:reason()}.
+ensure_venv(Path, Requirements, Options) -> py_venv:ensure_venv(Path, Requirements, Options).
+
+%% `to_python': tuples `{Tag, ...}' become what the Python function makes of the rest.
+%% `to_erlang': instances of the class become what the Python function makes of them.
+-spec register_converter(to_python | to_erlang, name(), {Module :: name(), Function :: name()}) ->
+    ok | {error, py_error:reason()}.
+register_converter(Direction, What, {Module, Function}) ->
+    case call('erlang._object', register_converter, [Direction, What, Module, Function]) of
+        {ok, _} -> ok;
+        {error, _} = Error -> Error
+    end.
+
+%% The whole story of the last exception this process was told of.
+-spec last_error() -> py_error:details() | undefined.
+last_error() -> py_details:last().
+
+%% ---- the way down
+
+run(Op, Encoded, Opts) ->
+    with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
+        py_call:sync(Pool, Op, Flags, Payload, Timeout)
+    end).
+
+with({ok, Payload}, Opts, Then) ->
+    case py_call:options(Opts) of
+        {ok, Options} -> Then(Payload, Options);
+        {error, _} = Error -> Error
+    end;
+with({error, _} = Error, _Opts, _Then) ->
+    Error.
+
+in(Ctx, Opts) when is_map(Opts) -> Opts#{context => Ctx};
+in(Ctx, Timeout) -> #{context => Ctx, timeout => Timeout}.
+
+default_timeout() ->
+    {ok, #{timeout := Timeout}} = py_call:options(#{}),
+    Timeout.

@@ -1,0 +1,279 @@
+%% Hop 0 of a call: the caller's process encodes, submits, waits, decodes.
+%%
+%% Process: the caller's own. Everything that may take long (encoding, decoding) yields here.
+-module(py_call).
+
+-export([slot/0, sync/5, spawn/6, cast/3, stream/6]).
+-export([payload/4, source/2, options/1, pool/1, bound_pool/0, bind_to/1]).
+-export([await/2, cancel/1]).
+
+-export_type([name/0, kwargs/0, opts/0, options/0]).
+
+-include("py_nif.hrl").
+
+-type name() :: atom() | binary() | string().
+-type kwargs() :: #{atom() | binary() => term()}.
+-type opts() :: #{
+    timeout => timeout(),
+    traceback => boolean(),
+    return => term | ref,
+    fallback => main,
+    context => pid() | reference() | atom(),
+    trace_id => term(),
+    reply_to => pid(),
+    window => pos_integer(),
+    cancel => boolean()
+}.
+%% Checked, with nothing left out.
+-type options() :: #{
+    timeout := timeout(),
+    flags := py_nif:flags(),
+    pool := py_nif:pool() | default,
+    reply_to := pid(),
+    window := non_neg_integer()
+}.
+-type answer() :: ok | {ok, term()} | {error, py_error:reason()}.
+
+%% One entry of the process dictionary: the slot, and the pool this process is bound to.
+-define(KEY, '$py').
+%% Over this a binary is referenced instead of copied.
+-define(LARGE, 4096).
+
+%% The slot of the calling process, made at its first call.
+-spec slot() -> py_nif:slot().
+slot() ->
+    {Slot, _Pool} = own(),
+    Slot.
+
+own() ->
+    case get(?KEY) of
+        undefined ->
+            Own = {py_nif:slot_new(group_leader()), default},
+            _ = put(?KEY, Own),
+            Own;
+        Own ->
+            Own
+    end.
+
+-spec bound_pool() -> py_nif:pool() | default.
+bound_pool() ->
+    case get(?KEY) of
+        undefined -> default;
+        {_Slot, Pool} -> Pool
+    end.
+
+-spec bind_to(py_nif:pool() | default) -> ok.
+bind_to(Pool) ->
+    _ = put(?KEY, {slot(), Pool}),
+    ok.
+
+%% Runs a job and waits for its answer.
+-spec sync(py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
+    answer().
+sync(Pool, Op, Flags, Payload, Timeout) ->
+    {Slot, Bound} = own(),
+    %% Made in the function of its receive: the wait skips the rest of the mailbox.
+    Key = make_ref(),
+    case py_nif:submit(Slot, Key, choose(Pool, Bound), Op, Flags, Payload) of
+        Job when is_integer(Job) ->
+            receive
+                {Key, Answer} -> decode(Answer)
+            after Timeout ->
+                %% I4: once cancel/2 has returned, no answer for Key can be sent any more.
+                ok = py_nif:cancel(Slot, Job),
+                receive
+                    {Key, Answer} -> decode(Answer)
+                after 0 -> {error, timeout}
+                end
+            end;
+        Refusal ->
+            {error, refused(Refusal)}
+    end.
+
+choose(default, Bound) -> Bound;
+choose(Pool, _Bound) -> Pool.
+
+%% A tuple is the answer itself; a binary is its encoding.
+decode(Answer) when is_tuple(Answer) -> Answer;
+decode(Answer) when is_binary(Answer) -> detail(binary_to_term(Answer, [safe]));
+decode(ok) -> ok.
+
+detail({error, {Type, Message, Pairs}}) when is_list(Pairs) ->
+    {error, {Type, Message, py_details:describe(Pairs)}};
+detail(Answer) ->
+    Answer.
+
+refused(overload) -> overload;
+refused(not_running) -> not_running;
+refused(context_died) -> {context_died, stopped}.
+
+%% `{Tag, Ref, Answer}' comes to `To', also when the job is refused.
+-spec spawn(pid(), atom(), py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload()) ->
+    py_nif:job_ref().
+spawn(To, Tag, Pool, Op, Flags, Payload) ->
+    {Slot, Bound} = own(),
+    case py_nif:spawn(Slot, To, Tag, choose(Pool, Bound), Op, Flags, Payload) of
+        {ok, Ref} ->
+            Ref;
+        {Refusal, Ref} ->
+            _ = To ! {Tag, Ref, {error, refused(Refusal)}},
+            Ref
+    end.
+
+-spec cast(py_nif:pool() | default, py_nif:op(), py_nif:payload()) ->
+    ok | {error, py_error:reason()}.
+cast(Pool, Op, Payload) ->
+    {Slot, Bound} = own(),
+    case py_nif:cast(Slot, choose(Pool, Bound), Op, 0, Payload) of
+        ok -> ok;
+        Refusal -> {error, refused(Refusal)}
+    end.
+
+-spec stream(pid(), non_neg_integer(), py_nif:pool() | default, py_nif:op(), py_nif:flags(), Payload) ->
+    {ok, py_nif:job_ref()} | {error, py_error:reason()}
+when
+    Payload :: py_nif:payload().
+stream(To, Window, Pool, Op, Flags, Payload) ->
+    {Slot, Bound} = own(),
+    case py_nif:stream(Slot, To, Window, choose(Pool, Bound), Op, Flags, Payload) of
+        {ok, Ref} -> {ok, Ref};
+        {Refusal, _Ref} -> {error, refused(Refusal)}
+    end.
+
+%% Waits for the message of a spawned job; past the time the job is cancelled and no message stays.
+-spec await(py_nif:job_ref(), timeout()) -> {ok, term()} | {error, py_error:reason()}.
+await(Ref, Timeout) ->
+    receive
+        {py_response, Ref, Answer} -> answer(Answer);
+        {async_result, Ref, Answer} -> answer(Answer)
+    after Timeout ->
+        ok = py_nif:cancel_ref(Ref),
+        receive
+            {py_response, Ref, Answer} -> answer(Answer);
+            {async_result, Ref, Answer} -> answer(Answer)
+        after 0 -> {error, timeout}
+        end
+    end.
+
+answer(ok) -> {ok, none};
+answer(Answer) -> detail(Answer).
+
+-spec cancel(py_nif:job_ref()) -> ok.
+cancel(Ref) ->
+    ok = py_nif:cancel_ref(Ref),
+    %% What was sent before is of no use to anybody.
+    receive
+        {py_response, Ref, _} -> ok;
+        {async_result, Ref, _} -> ok
+    after 0 -> ok
+    end.
+
+%% The bytes of a call, or what is wrong with its arguments.
+-spec payload(name(), name(), [term()], kwargs()) ->
+    {ok, py_nif:payload()} | {error, {bad_argument, atom()}}.
+payload(Module, Function, Args, Kwargs) ->
+    case is_name(Module) andalso is_name(Function) andalso is_map(Kwargs) of
+        true ->
+            case size(Args, small) of
+                small -> {ok, term_to_binary({Module, Function, Args, Kwargs})};
+                large -> {ok, erlang:term_to_iovec({Module, Function, Args, Kwargs})};
+                improper -> {error, {bad_argument, args}}
+            end;
+        false ->
+            {error, {bad_argument, wrong_part(Module, Function)}}
+    end.
+
+is_name(Name) when is_atom(Name); is_binary(Name) -> true;
+is_name([_ | _] = Name) -> io_lib:printable_unicode_list(Name);
+is_name(_) -> false.
+
+wrong_part(Module, Function) ->
+    case {is_name(Module), is_name(Function)} of
+        {false, _} -> module;
+        {true, false} -> function;
+        {true, true} -> kwargs
+    end.
+
+size([], Size) -> Size;
+size([Bin | Rest], _) when is_binary(Bin), byte_size(Bin) > ?LARGE -> size(Rest, large);
+size([{_, Bin} | Rest], _) when is_binary(Bin), byte_size(Bin) > ?LARGE -> size(Rest, large);
+size([{ndarray, _, _, Bin} | Rest], _) when is_binary(Bin), byte_size(Bin) > ?LARGE ->
+    size(Rest, large);
+size([_ | Rest], Size) -> size(Rest, Size);
+size(_, _) -> improper.
+
+%% The bytes of an eval or exec.
+-spec source(iodata(), kwargs()) -> {ok, py_nif:payload()} | {error, {bad_argument, atom()}}.
+source(Code, Locals) when is_map(Locals) ->
+    try unicode:characters_to_binary(Code) of
+        Source when is_binary(Source) -> {ok, term_to_binary({{bytes, Source}, Locals})};
+        _ -> {error, {bad_argument, code}}
+    catch
+        error:badarg -> {error, {bad_argument, code}}
+    end;
+source(_Code, _Locals) ->
+    {error, {bad_argument, locals}}.
+
+%% A timeout or a map of options, checked.
+-spec options(timeout() | opts()) -> {ok, options()} | {error, py_error:reason()}.
+options(Timeout) when is_integer(Timeout), Timeout >= 0; Timeout =:= infinity ->
+    {ok, (defaults())#{timeout := Timeout}};
+options(Opts) when is_map(Opts) ->
+    maps:fold(fun option/3, {ok, defaults()}, Opts);
+options(_) ->
+    {error, {bad_argument, timeout}}.
+
+defaults() ->
+    #{
+        timeout => default_timeout(),
+        flags => 0,
+        pool => default,
+        reply_to => self(),
+        window => 0
+    }.
+
+default_timeout() ->
+    case persistent_term:get(py_config, undefined) of
+        #{call_timeout := Timeout} -> Timeout;
+        undefined -> 30000
+    end.
+
+option(_Key, _Value, {error, _} = Error) ->
+    Error;
+option(timeout, Value, {ok, Options}) when is_integer(Value), Value >= 0; Value =:= infinity ->
+    {ok, Options#{timeout := Value}};
+option(traceback, true, {ok, #{flags := Flags} = Options}) ->
+    {ok, Options#{flags := Flags bor ?FLAG_TRACEBACK}};
+option(traceback, false, Options) ->
+    Options;
+option(return, ref, {ok, #{flags := Flags} = Options}) ->
+    {ok, Options#{flags := Flags bor ?FLAG_RETURN_REF}};
+option(return, term, Options) ->
+    Options;
+option(fallback, main, Options) ->
+    Options;
+option(context, Name, {ok, Options}) ->
+    case pool(Name) of
+        {ok, Pool} -> {ok, Options#{pool := Pool}};
+        {error, _} = Error -> Error
+    end;
+option(reply_to, Pid, {ok, Options}) when is_pid(Pid), node(Pid) =:= node() ->
+    {ok, Options#{reply_to := Pid}};
+option(window, Window, {ok, Options}) when is_integer(Window), Window > 0, Window < 16#FFFFFFFF ->
+    {ok, Options#{window := Window}};
+option(trace_id, _Value, Options) ->
+    Options;
+option(cancel, Value, Options) when is_boolean(Value) ->
+    Options;
+option(Key, _Value, _Options) ->
+    {error, {bad_argument, {option, Key}}}.
+
+%% The pool of a context's process, of a bound handle, or of that name.
+-spec pool(pid() | reference() | atom()) ->
+    {ok, py_nif:pool()} | {error, {context_died, noproc} | {bad_argument, term()}}.
+pool(Name) ->
+    case py_registry:pool(Name) of
+        {ok, Pool} -> {ok, Pool};
+        error when is_atom(Name) -> {error, {bad_argument, {no_such_pool, Name}}};
+        error -> {error, {context_died, noproc}}
+    end.

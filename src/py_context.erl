@@ -1,0 +1,99 @@
+%% A context: one interpreter thread, one namespace, one process that stands for both.
+-module(py_context).
+
+-behaviour(gen_server).
+
+-export([new/1, stop/1, default/1, interrupt/1]).
+-export([start_link/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-export_type([opts/0]).
+
+-type opts() :: #{
+    mode => worker | subinterp | owngil,
+    name => atom(),
+    preload => [atom() | binary() | string()]
+}.
+
+-spec new(opts()) -> {ok, pid()} | {error, py_error:reason()}.
+new(Opts) when is_map(Opts) ->
+    case maps:get(mode, Opts, worker) of
+        worker -> start(Opts);
+        Mode when Mode =:= subinterp; Mode =:= owngil -> {error, not_supported};
+        _ -> {error, {bad_argument, mode}}
+    end;
+new(_Opts) ->
+    {error, {bad_argument, opts}}.
+
+start(Opts) ->
+    case py_context_sup:start_context(Opts) of
+        {ok, Pid} -> preload(Pid, maps:get(preload, Opts, []));
+        {error, Reason} -> {error, {context_died, Reason}}
+    end.
+
+preload(Pid, Modules) ->
+    Failed = [
+        Error
+     || Module <- Modules, {error, Error} <- [py:call(Pid, importlib, import_module, [Module])]
+    ],
+    case Failed of
+        [] ->
+            {ok, Pid};
+        [Error | _] ->
+            ok = stop(Pid),
+            {error, Error}
+    end.
+
+-spec stop(pid()) -> ok.
+stop(Pid) ->
+    py_context_sup:stop_context(Pid).
+
+%% The N-th of the contexts that anybody may use; made when first asked for.
+-spec default(pos_integer()) -> pid().
+default(N) ->
+    gen_server:call(py_bind, {context, N}, infinity).
+
+%% Stops what the context runs at this moment; its caller hears `interrupted'.
+-spec interrupt(py:context()) -> ok | not_running.
+interrupt(Context) ->
+    case py_registry:pool(Context) of
+        {ok, Pool} -> py_nif:pool_interrupt(Pool);
+        error -> not_running
+    end.
+
+-spec start_link(opts()) -> gen_server:start_ret().
+start_link(#{name := Name} = Opts) when is_atom(Name) ->
+    gen_server:start_link({local, Name}, ?MODULE, Opts, []);
+start_link(Opts) ->
+    gen_server:start_link(?MODULE, Opts, []).
+
+-spec init(opts()) -> {ok, {py_nif:pool(), py_nif:worker()}}.
+init(Opts) ->
+    process_flag(trap_exit, true),
+    #{max_queue := MaxQueue} = persistent_term:get(py_config),
+    Pool = py_nif:pool_new(1, 1, MaxQueue, true),
+    Worker = py_nif:worker_start(Pool),
+    ok = py_registry:add_pool(self(), Pool),
+    case Opts of
+        #{name := Name} when is_atom(Name) -> ok = py_registry:add_pool(Name, Pool);
+        #{} -> ok
+    end,
+    {ok, {Pool, Worker}}.
+
+-spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), State) -> {noreply, State} | {stop, {shutdown, term()}, State}.
+handle_info({py_worker_down, Why}, State) ->
+    {stop, {shutdown, Why}, State};
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+-spec terminate(term(), {py_nif:pool(), py_nif:worker()}) -> ok.
+terminate(_Reason, {Pool, _Worker}) ->
+    py_nif:pool_close(Pool).

@@ -1,0 +1,48 @@
+%% Contexts and named pools: started when somebody asks for one.
+-module(py_context_sup).
+
+-behaviour(supervisor).
+
+-export([start_link/0, start_context/1, stop_context/1, start_pool/2, stop_pool/1]).
+-export([init/1]).
+
+-spec start_link() -> supervisor:startlink_ret().
+start_link() ->
+    supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-spec start_context(map()) -> {ok, pid()} | {error, term()}.
+start_context(Opts) ->
+    Id = {py_context, make_ref()},
+    Spec = #{id => Id, start => {py_context, start_link, [Opts]}, restart => temporary},
+    case supervisor:start_child(?MODULE, Spec) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason}
+    end.
+
+-spec stop_context(pid()) -> ok.
+stop_context(Pid) ->
+    Ids = [Id || {Id, Child, _, _} <- supervisor:which_children(?MODULE), Child =:= Pid],
+    lists:foreach(fun(Id) -> supervisor:terminate_child(?MODULE, Id) end, Ids).
+
+-spec start_pool(atom(), pos_integer()) -> ok | {error, py_error:reason()}.
+start_pool(Name, Size) ->
+    Spec = #{
+        id => {py_pool, Name},
+        start => {py_pool_sup, start_link, [Name, Size]},
+        type => supervisor
+    },
+    case supervisor:start_child(?MODULE, Spec) of
+        {ok, _} -> ok;
+        {error, _} -> {error, {bad_argument, <<"a pool of this name exists">>}}
+    end.
+
+-spec stop_pool(atom()) -> ok | {error, py_error:reason()}.
+stop_pool(Name) ->
+    case supervisor:terminate_child(?MODULE, {py_pool, Name}) of
+        ok -> supervisor:delete_child(?MODULE, {py_pool, Name});
+        {error, not_found} -> {error, {bad_argument, <<"no such pool">>}}
+    end.
+
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    {ok, {#{strategy => one_for_one, intensity => 100, period => 10}, []}}.

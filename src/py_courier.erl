@@ -1,0 +1,41 @@
+%% Builds and sends the messages that interpreter threads may not build themselves: large maps.
+%%
+%% Before OTP 27.3 a map of more than 128 keys made off a scheduler ends the node; so its bytes come
+%% here. What a job sends after such a message comes here too, so that nothing overtakes it.
+-module(py_courier).
+
+-behaviour(gen_server).
+
+-export([start_link/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-spec init([]) -> {ok, []}.
+init([]) ->
+    process_flag(message_queue_data, off_heap),
+    ok = py_nif:set_process(courier, self()),
+    {ok, []}.
+
+-spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), State) -> {noreply, State}.
+handle_info({relay, To, [], Bytes}, State) ->
+    _ = To ! binary_to_term(Bytes, [safe]),
+    {noreply, State};
+handle_info({relay, To, [Tag, Ref], Bytes}, State) ->
+    _ = To ! {Tag, Ref, binary_to_term(Bytes, [safe])},
+    {noreply, State};
+handle_info({forward, To, Message}, State) ->
+    _ = To ! Message,
+    {noreply, State};
+handle_info(_Message, State) ->
+    {noreply, State}.

@@ -1,0 +1,73 @@
+%% Runs the functions that Python calls, one after another, and answers the waiting thread.
+%%
+%% A synchronous `py' call made by such a function nests on the Python thread that waits for it.
+-module(py_executor).
+
+-export([start_link/1]).
+-export([init/1]).
+
+-type caller() :: pid() | undefined.
+-type request() ::
+    {py_callback, Id :: pos_integer(), Name :: binary(), Args :: binary(), caller(), Leader :: caller()}.
+
+-spec start_link(request() | none) -> pid().
+start_link(Request) ->
+    proc_lib:spawn_link(?MODULE, init, [Request]).
+
+-spec init(request() | none) -> ok.
+init(none) ->
+    Slot = py_call:slot(),
+    case py_nif:executor_ready(Slot) of
+        true -> wait(Slot);
+        false -> ok
+    end;
+init({py_callback, Id, _, _, _, _} = Request) ->
+    Slot = py_call:slot(),
+    case py_nif:executor_takes(Slot, Id) of
+        true -> serve(Request, Slot);
+        false -> init(none)
+    end.
+
+wait(Slot) ->
+    receive
+        {py_callback, _, _, _, _, _} = Request -> serve(Request, Slot)
+    end.
+
+serve({py_callback, Id, Name, Args, Caller, Leader}, Slot) ->
+    ok = borrow(Leader),
+    {Ok, Bytes} = answer(Name, Args, Caller),
+    case py_nif:callback_reply(Slot, Id, Ok, Bytes) of
+        true -> wait(Slot);
+        false -> ok
+    end.
+
+%% Output of the function goes where the caller's goes.
+borrow(undefined) ->
+    ok;
+borrow(Leader) ->
+    case group_leader() of
+        Leader -> ok;
+        _ -> true = group_leader(Leader, self()), ok
+    end.
+
+answer(Name, Args, Caller) ->
+    try apply_function(Name, binary_to_term(Args, [safe]), Caller) of
+        Value -> {true, term_to_binary(Value)}
+    catch
+        Kind:Reason:Trace -> {false, raised(Kind, Reason, Trace)}
+    end.
+
+-spec apply_function(binary(), [term()], caller()) -> term().
+apply_function(<<"$", Name/binary>>, Args, Caller) ->
+    py_builtin:call(Name, Args, Caller);
+apply_function(Name, Args, _Caller) ->
+    case py_registry:function(Name) of
+        {ok, {Module, Function}} -> Module:Function(Args);
+        {ok, Fun} -> Fun(Args);
+        error -> error({no_function, <<"no function is registered as ", Name/binary>>})
+    end.
+
+%% `{Kind, Reason, Stacktrace}'; what Python can't take (an improper list, a bitstring in the
+%% reason) is told in words.
+raised(Kind, Reason, Trace) ->
+    term_to_binary({Kind, py_words:convertible(Reason), py_words:trace(Trace)}).

@@ -1,0 +1,163 @@
+%% Stubs and specs of the native library; behaviour lives in the modules that call it.
+%%
+%% Loaded by `init/1' once per node (no -on_load: which library it is depends on the Python found).
+-module(py_nif).
+
+-export([init/1, is_loaded/0]).
+-export([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
+-export([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0]).
+-export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
+-export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
+-export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
+-export([executor_ready/1, executor_takes/2, executor_died/1, callback_reply/4, is_object_ref/1]).
+
+-export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
+
+-nifs([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
+-nifs([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0]).
+-nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
+-nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
+-nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
+-nifs([executor_ready/1, executor_takes/2, executor_died/1, callback_reply/4, is_object_ref/1]).
+
+-type slot() :: reference().
+-type pool() :: reference().
+-type worker() :: reference().
+%% What `spawn_call' and `stream_start' give out.
+-type job_ref() :: reference().
+-type op() :: 0..6.
+-type flags() :: 0..3.
+-type payload() :: binary() | [binary()].
+-type refusal() :: overload | not_running | context_died.
+
+-define(NOT_LOADED, erlang:nif_error(nif_not_loaded)).
+
+%% Loads the library for the Python that was found. A second time is refused: its threads run in
+%% the one that is there.
+-spec init(file:filename_all()) -> ok | {error, {atom(), string()}}.
+init(Path) ->
+    erlang:load_nif(unicode:characters_to_list(Path), 0).
+
+-spec is_loaded() -> boolean().
+is_loaded() ->
+    try built_for() of
+        {_, _, _} -> true
+    catch
+        error:nif_not_loaded -> false
+    end.
+
+-spec start(Program, Package, MaxDepth, SwitchUs, GroupLeader) -> {ok, ok | {}} | {error, binary()} when
+    Program :: binary(),
+    Package :: binary(),
+    MaxDepth :: pos_integer(),
+    SwitchUs :: pos_integer(),
+    GroupLeader :: pid().
+start(_Program, _Package, _MaxDepth, _SwitchUs, _GroupLeader) -> ?NOT_LOADED.
+
+-spec finish(LimitMs :: non_neg_integer()) -> boolean().
+finish(_LimitMs) -> ?NOT_LOADED.
+
+-spec built_for() -> {Major :: 3, Minor :: pos_integer(), FreeThreaded :: boolean()}.
+built_for() -> ?NOT_LOADED.
+
+-spec python_version() -> binary().
+python_version() -> ?NOT_LOADED.
+
+-spec set_process(courier | logger | callback, pid()) -> ok.
+set_process(_What, _Pid) -> ?NOT_LOADED.
+
+-spec slot_new(GroupLeader :: pid()) -> slot().
+slot_new(_GroupLeader) -> ?NOT_LOADED.
+
+-spec last_error(slot()) -> binary() | undefined.
+last_error(_Slot) -> ?NOT_LOADED.
+
+-spec counts() -> {Waiting, Callbacks, Exported} when
+    Waiting :: non_neg_integer(),
+    Callbacks :: non_neg_integer(),
+    Exported :: non_neg_integer().
+counts() -> ?NOT_LOADED.
+
+-spec nothing() -> ok.
+nothing() -> ?NOT_LOADED.
+
+-spec nothing_dirty() -> ok.
+nothing_dirty() -> ?NOT_LOADED.
+
+-spec pool_new(Size, MaxThreads, MaxQueue, OwnNamespace :: boolean()) -> pool() when
+    Size :: pos_integer(),
+    MaxThreads :: pos_integer(),
+    MaxQueue :: pos_integer().
+pool_new(_Size, _MaxThreads, _MaxQueue, _OwnNamespace) -> ?NOT_LOADED.
+
+-spec pool_close(pool()) -> ok.
+pool_close(_Pool) -> ?NOT_LOADED.
+
+-spec pool_wipe(pool()) -> ok.
+pool_wipe(_Pool) -> ?NOT_LOADED.
+
+-spec pool_info(pool()) -> {Queued, Threads, Idle, Waiting} when
+    Queued :: non_neg_integer(),
+    Threads :: non_neg_integer(),
+    Idle :: non_neg_integer(),
+    Waiting :: non_neg_integer().
+pool_info(_Pool) -> ?NOT_LOADED.
+
+-spec pool_interrupt(pool()) -> ok | not_running.
+pool_interrupt(_Pool) -> ?NOT_LOADED.
+
+-spec set_main_pool(pool()) -> ok.
+set_main_pool(_Pool) -> ?NOT_LOADED.
+
+-spec clear_main_pool() -> ok.
+clear_main_pool() -> ?NOT_LOADED.
+
+-spec worker_start(pool()) -> worker().
+worker_start(_Pool) -> ?NOT_LOADED.
+
+-spec worker_retire(worker()) -> ok.
+worker_retire(_Worker) -> ?NOT_LOADED.
+
+-spec submit(slot(), Key :: reference(), pool() | default, op(), flags(), payload()) ->
+    JobId :: pos_integer() | refusal().
+submit(_Slot, _Key, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+-spec spawn(slot(), To :: pid(), Tag :: atom(), pool() | default, op(), flags(), payload()) ->
+    {ok | refusal(), job_ref()}.
+spawn(_Slot, _To, _Tag, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+-spec cast(slot(), pool() | default, op(), flags(), payload()) -> ok | refusal().
+cast(_Slot, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+-spec stream(slot(), To :: pid(), Window, pool() | default, op(), flags(), payload()) ->
+    {ok | refusal(), job_ref()}
+when
+    Window :: non_neg_integer().
+stream(_Slot, _To, _Window, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+%% After it returned nothing is sent for the job.
+-spec cancel(slot(), JobId :: pos_integer()) -> ok.
+cancel(_Slot, _JobId) -> ?NOT_LOADED.
+
+-spec cancel_ref(job_ref()) -> ok.
+cancel_ref(_Ref) -> ?NOT_LOADED.
+
+-spec stream_ack(job_ref(), pos_integer()) -> ok.
+stream_ack(_Ref, _Count) -> ?NOT_LOADED.
+
+%% `false': there are enough free executors, this one may end.
+-spec executor_ready(slot()) -> boolean().
+executor_ready(_Slot) -> ?NOT_LOADED.
+
+-spec executor_takes(slot(), CallbackId :: pos_integer()) -> boolean().
+executor_takes(_Slot, _Id) -> ?NOT_LOADED.
+
+-spec executor_died(pid()) -> ok.
+executor_died(_Pid) -> ?NOT_LOADED.
+
+-spec callback_reply(slot(), CallbackId :: pos_integer(), Ok :: boolean(), binary()) ->
+    Stay :: boolean().
+callback_reply(_Slot, _Id, _Ok, _Bytes) -> ?NOT_LOADED.
+
+-spec is_object_ref(term()) -> boolean().
+is_object_ref(_Term) -> ?NOT_LOADED.

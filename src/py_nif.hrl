@@ -1,0 +1,11 @@
+%% Numbers that both sides know: `native/nif/src/job.rs` has the same.
+-define(OP_CALL, 0).
+-define(OP_EVAL, 1).
+-define(OP_EXEC, 2).
+-define(OP_COLLECT, 3).
+-define(OP_COLLECT_EVAL, 4).
+-define(OP_STREAM, 5).
+-define(OP_STREAM_EVAL, 6).
+
+-define(FLAG_RETURN_REF, 1).
+-define(FLAG_TRACEBACK, 2).

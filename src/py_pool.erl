@@ -1,0 +1,66 @@
+%% Owns a pool: its queue lives as long as this process.
+-module(py_pool).
+
+-behaviour(gen_server).
+
+-export([start_link/2, register/2, unregister/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-spec start_link(atom(), pos_integer()) -> gen_server:start_ret().
+start_link(Name, Size) ->
+    gen_server:start_link(?MODULE, {Name, Size}, []).
+
+%% A pool of its own under a name.
+-spec register(atom(), #{mode => worker, size => pos_integer()}) ->
+    ok | {error, py_error:reason()}.
+register(Name, Opts) when is_atom(Name), is_map(Opts) ->
+    case {py_registry:pool(Name), maps:get(mode, Opts, worker), maps:get(size, Opts, 1)} of
+        {{ok, _}, _, _} ->
+            {error, {bad_argument, <<"a pool of this name exists">>}};
+        {error, worker, Size} when is_integer(Size), Size > 0 ->
+            py_context_sup:start_pool(Name, Size);
+        {error, worker, _} ->
+            {error, {bad_argument, size}};
+        {error, Mode, _} when Mode =:= subinterp; Mode =:= owngil ->
+            {error, not_supported};
+        {error, _, _} ->
+            {error, {bad_argument, mode}}
+    end;
+register(_Name, _Opts) ->
+    {error, {bad_argument, name}}.
+
+-spec unregister(atom()) -> ok | {error, py_error:reason()}.
+unregister(main) ->
+    {error, {bad_argument, <<"the main pool belongs to the application">>}};
+unregister(Name) when is_atom(Name) ->
+    py_context_sup:stop_pool(Name);
+unregister(_Name) ->
+    {error, {bad_argument, name}}.
+
+-spec init({atom(), pos_integer()}) -> {ok, py_nif:pool()}.
+init({Name, Size}) ->
+    process_flag(trap_exit, true),
+    #{max_threads := MaxThreads, max_queue := MaxQueue} = persistent_term:get(py_config),
+    Pool = py_nif:pool_new(Size, max(MaxThreads, Size + 1), MaxQueue, false),
+    ok = py_registry:add_pool(Name, Pool),
+    case Name of
+        main -> py_nif:set_main_pool(Pool);
+        _ -> ok
+    end,
+    {ok, Pool}.
+
+-spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), State) -> {noreply, State}.
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+-spec terminate(term(), py_nif:pool()) -> ok.
+terminate(_Reason, Pool) ->
+    py_nif:pool_close(Pool).

@@ -1,0 +1,23 @@
+%% One pool: the process that owns it, then its workers.
+-module(py_pool_sup).
+
+-behaviour(supervisor).
+
+-export([start_link/2]).
+-export([init/1]).
+
+-spec start_link(atom(), pos_integer()) -> supervisor:startlink_ret().
+start_link(Name, Size) ->
+    supervisor:start_link(?MODULE, {Name, Size}).
+
+-spec init({atom(), pos_integer()}) ->
+    {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init({Name, Size}) ->
+    %% A worker is replaced by itself; without its pool no worker stays.
+    Flags = #{strategy => rest_for_one, intensity => 100, period => 10},
+    Pool = #{id => py_pool, start => {py_pool, start_link, [Name, Size]}},
+    Workers = [
+        #{id => {py_worker, N}, start => {py_worker, start_link, [Name]}}
+     || N <- lists:seq(1, Size)
+    ],
+    {ok, {Flags, [Pool | Workers]}}.

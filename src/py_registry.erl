@@ -1,0 +1,90 @@
+%% The tables everyone reads: functions that Python may call, pools and contexts by name or pid.
+%%
+%% Process: owns the tables, and takes out the contexts of processes that are gone.
+-module(py_registry).
+
+-behaviour(gen_server).
+
+-export([start_link/0]).
+-export([add_function/2, remove_function/1, function/1]).
+-export([add_pool/2, remove_pool/1, pool/1, pools/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([callback/0, pool_name/0]).
+
+-type callback() :: fun(([term()]) -> term()) | {module(), atom()}.
+%% A context's process, a bound handle, or the name of a pool.
+-type pool_name() :: pid() | reference() | atom() | {default, pos_integer()}.
+
+-define(FUNCTIONS, py_functions).
+-define(POOLS, py_pools).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+-spec add_function(binary(), callback()) -> ok.
+add_function(Name, Function) ->
+    true = ets:insert(?FUNCTIONS, {Name, Function}),
+    ok.
+
+-spec remove_function(binary()) -> ok.
+remove_function(Name) ->
+    true = ets:delete(?FUNCTIONS, Name),
+    ok.
+
+-spec function(binary()) -> {ok, callback()} | error.
+function(Name) ->
+    case ets:lookup(?FUNCTIONS, Name) of
+        [{_, Function}] -> {ok, Function};
+        [] -> error
+    end.
+
+%% Called by the process that owns the pool: with its death the entry goes.
+-spec add_pool(pool_name(), py_nif:pool()) -> ok.
+add_pool(Name, Pool) ->
+    gen_server:call(?MODULE, {add_pool, Name, Pool, self()}).
+
+-spec remove_pool(pool_name()) -> ok.
+remove_pool(Name) ->
+    gen_server:call(?MODULE, {remove_pool, Name}).
+
+-spec pool(pool_name()) -> {ok, py_nif:pool()} | error.
+pool(Name) ->
+    try ets:lookup(?POOLS, Name) of
+        [{_, Pool, _Owner}] -> {ok, Pool};
+        [] -> error
+    catch
+        %% The application is not running.
+        error:badarg -> error
+    end.
+
+-spec pools() -> [{pool_name(), py_nif:pool()}].
+pools() ->
+    [{Name, Pool} || {Name, Pool, _Owner} <- ets:tab2list(?POOLS)].
+
+-spec init([]) -> {ok, #{}}.
+init([]) ->
+    ?FUNCTIONS = ets:new(?FUNCTIONS, [named_table, public, {read_concurrency, true}]),
+    ?POOLS = ets:new(?POOLS, [named_table, protected, {read_concurrency, true}]),
+    {ok, #{}}.
+
+-spec handle_call(term(), gen_server:from(), State) -> {reply, ok, State}.
+handle_call({add_pool, Name, Pool, Owner}, _From, State) ->
+    _Monitor = monitor(process, Owner),
+    true = ets:insert(?POOLS, {Name, Pool, Owner}),
+    {reply, ok, State};
+handle_call({remove_pool, Name}, _From, State) ->
+    true = ets:delete(?POOLS, Name),
+    {reply, ok, State}.
+
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), State) -> {noreply, State}.
+handle_info({'DOWN', _Monitor, process, Owner, _Why}, State) ->
+    true = ets:match_delete(?POOLS, {'_', '_', Owner}),
+    {noreply, State};
+handle_info(_Message, State) ->
+    {noreply, State}.

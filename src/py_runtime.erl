@@ -1,0 +1,133 @@
+%% Owns Python: finds it, loads the library made for it, starts it; at the node's end lets Python
+%% programs finish.
+%%
+%% Python is started once per node and stays: stopping the application only takes its work away.
+-module(py_runtime).
+
+-behaviour(gen_server).
+
+-export([start_link/1, refuse/0, python/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-spec start_link(py_config:config()) -> gen_server:start_ret().
+start_link(Config) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []).
+
+%% No new work from here on.
+-spec refuse() -> ok.
+refuse() ->
+    case py_nif:is_loaded() of
+        true -> py_nif:clear_main_pool();
+        false -> ok
+    end.
+
+%% The Python of this node, as `py_python' found it.
+-spec python() -> py_python:python().
+python() ->
+    persistent_term:get(py_python).
+
+-spec init(py_config:config()) -> {ok, py_config:config()} | {stop, binary()}.
+init(Config) ->
+    process_flag(trap_exit, true),
+    case start(Config) of
+        ok -> {ok, Config};
+        {error, Sentence} -> {stop, Sentence}
+    end.
+
+start(Config) ->
+    Priv = priv_dir(),
+    maybe_found(py_python:find(Config, Priv), Config, Priv).
+
+maybe_found({ok, Python}, Config, Priv) ->
+    case load(Python, Priv) of
+        ok -> run(Python, Config, Priv);
+        {error, _} = Error -> Error
+    end;
+maybe_found({error, _} = Error, _Config, _Priv) ->
+    Error.
+
+%% The loader opens libpython for everyone, then the library for this Python is loaded, once.
+load(#{libpython := LibPython} = Python, Priv) ->
+    case py_nif:is_loaded() of
+        true ->
+            same_python(Python);
+        false ->
+            case py_loader:load(filename:join(Priv, "py_loader")) of
+                ok -> open(py_loader:open(LibPython), Python);
+                {error, {_, Text}} -> {error, sentence("the loader can't be loaded: ~ts", [Text])}
+            end
+    end.
+
+open({ok, Version}, #{version := {Major, Minor}, library := Library}) ->
+    Wanted = iolist_to_binary(io_lib:format("~b.~b.", [Major, Minor])),
+    case string:prefix(Version, Wanted) of
+        nomatch ->
+            {error, sentence("libpython says it is ~ts, not ~ts", [Version, Wanted])};
+        _ ->
+            case py_nif:init(filename:rootname(Library)) of
+                ok -> ok;
+                {error, {_, Text}} -> {error, sentence("the library can't be loaded: ~ts", [Text])}
+            end
+    end;
+open({error, Text}, #{libpython := LibPython}) ->
+    {error, sentence("~ts can't be opened: ~ts", [LibPython, Text])}.
+
+same_python(#{version := {Major, Minor}, free_threaded := Free, executable := Executable}) ->
+    case py_nif:built_for() of
+        {Major, Minor, Free} ->
+            ok;
+        {M, N, _} ->
+            Text = "this node runs Python ~b.~b already: restart it to use ~ts",
+            {error, sentence(Text, [M, N, Executable])}
+    end.
+
+run(#{executable := Executable} = Python, Config, Priv) ->
+    %% The BEAM ignores SIGCHLD, and then no child's exit code can be read.
+    ok = os:set_signal(sigchld, default),
+    #{max_depth := Depth, switch_interval_us := Switch} = Config,
+    Package = to_binary(filename:join(Priv, "python")),
+    case py_nif:start(Executable, Package, Depth, Switch, group_leader()) of
+        {ok, _} ->
+            persistent_term:put(py_python, Python),
+            ok;
+        {error, Text} ->
+            {error, sentence("Python does not start: ~ts", [Text])}
+    end.
+
+-spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), State) -> {noreply, State}.
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+%% Only when the node itself ends: `atexit' functions run and Python's threads are joined.
+-spec terminate(term(), py_config:config()) -> ok.
+terminate(_Reason, #{stop_timeout := Limit}) ->
+    case init:get_status() of
+        {stopping, _} ->
+            _InTime = py_nif:finish(Limit),
+            ok;
+        _ ->
+            ok
+    end.
+
+priv_dir() ->
+    case code:priv_dir(erlang_python) of
+        {error, bad_name} ->
+            %% Started with a bare -pa: beside the ebin this module comes from.
+            Ebin = filename:dirname(code:which(?MODULE)),
+            filename:join(filename:dirname(Ebin), "priv");
+        Dir ->
+            Dir
+    end.
+
+sentence(Format, Args) ->
+    unicode:characters_to_binary(io_lib:format("erlang_python: " ++ Format, Args)).
+
+to_binary(Path) -> unicode:characters_to_binary(Path).

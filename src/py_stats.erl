@@ -1,0 +1,34 @@
+%% Numbers about the application. None of it takes the GIL on a scheduler.
+-module(py_stats).
+
+-export([stats/0, memory/0, execution_mode/0]).
+
+-spec stats() -> map().
+stats() ->
+    {Waiting, Callbacks, Exported} = py_nif:counts(),
+    #{
+        pools => maps:from_list([{Name, pool(Pool)} || {Name, Pool} <- py_registry:pools()]),
+        bound => py_bind:bound(),
+        waiting_in_callbacks => Waiting,
+        callbacks => Callbacks,
+        exported_objects => Exported,
+        atoms_minted => py_atoms:minted(),
+        execution_mode => execution_mode()
+    }.
+
+pool(Pool) ->
+    {Queued, Threads, Idle, Waiting} = py_nif:pool_info(Pool),
+    #{queued => Queued, threads => Threads, idle => Idle, waiting => Waiting}.
+
+-spec memory() -> {ok, map()} | {error, py_error:reason()}.
+memory() ->
+    py:call('erlang._object', memory_stats, []).
+
+%% The best this node can use.
+-spec execution_mode() -> free_threaded | subinterp | multi_executor.
+execution_mode() ->
+    case py_nif:built_for() of
+        {_, _, true} -> free_threaded;
+        {_, Minor, false} when Minor >= 12 -> subinterp;
+        {_, _, false} -> multi_executor
+    end.
