@@ -1,8 +1,8 @@
 //! numpy arrays: `{ndarray, Dtype, Shape, Binary}`. numpy is imported when the first one comes.
 
+use pyrt::Obj;
 use pyrt::buffer::{Buffer, Held};
 use pyrt::call::import_c;
-use pyrt::{Obj, PyResult};
 
 use crate::encode::Encoder;
 use crate::error::{Res, bad};
@@ -10,19 +10,19 @@ use crate::other::not_convertible;
 use crate::tag;
 
 /// The array over the memory of `data`, which it keeps; read-only.
-pub(crate) fn make<'py>(
-    dtype: &Obj<'py>,
-    shape: &Obj<'py>,
-    data: &Obj<'py>,
-) -> PyResult<'py, Obj<'py>> {
+pub(crate) fn make<'py>(dtype: &Obj<'py>, shape: &Obj<'py>, data: &Obj<'py>) -> Res<'py, Obj<'py>> {
     let numpy = import_c(data.py(), c"numpy")?;
     let dtype = numpy.call_method(c"dtype", &[dtype])?;
     if Buffer::of(data)?.is_empty() {
         // `frombuffer` refuses an empty buffer.
-        return numpy.call_method(c"zeros", &[shape, &dtype]);
+        let array = numpy.call_method(c"zeros", &[shape, &dtype])?;
+        return match array.getattr_c(c"size")?.as_i64()? {
+            Some(0) => Ok(array),
+            _ => Err(bad("an ndarray whose data is too short")),
+        };
     }
     let flat = numpy.call_method(c"frombuffer", &[data, &dtype])?;
-    flat.call_method(c"reshape", &[shape])
+    Ok(flat.call_method(c"reshape", &[shape])?)
 }
 
 /// What a receiver must know of an array besides its data.

@@ -101,7 +101,7 @@ impl<'py> Decoder<'_, '_, 'py> {
             return Err(bad("an ndarray whose data is no binary"));
         }
         let data = self.view()?;
-        Ok(array::make(&dtype, &shape, &data)?)
+        array::make(&dtype, &shape, &data)
     }
 
     fn object(&mut self) -> Res<'py, Obj<'py>> {
