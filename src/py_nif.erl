@@ -5,7 +5,7 @@
 
 -export([init/1, is_loaded/0]).
 -export([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
--export([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0]).
+-export([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
@@ -14,7 +14,7 @@
 -export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 
 -nifs([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
--nifs([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0]).
+-nifs([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
@@ -83,6 +83,9 @@ nothing() -> ?NOT_LOADED.
 
 -spec nothing_dirty() -> ok.
 nothing_dirty() -> ?NOT_LOADED.
+
+-spec copy_fresh(binary()) -> Nanoseconds :: non_neg_integer().
+copy_fresh(_Binary) -> ?NOT_LOADED.
 
 -spec pool_new(Size, MaxThreads, MaxQueue, OwnNamespace :: boolean()) -> pool() when
     Size :: pos_integer(),

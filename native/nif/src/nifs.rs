@@ -280,3 +280,47 @@ fn nothing() -> Atom {
 fn nothing_dirty() -> Atom {
     atoms::ok()
 }
+
+/// Nanoseconds to copy a binary into memory that no one has touched before: a floor.
+#[rustler::nif(schedule = "DirtyIo")]
+fn copy_fresh(bytes: Term<'_>) -> NifResult<u64> {
+    let bytes = binary_of(bytes).ok_or(rustler::Error::BadArg)?;
+    let start = std::time::Instant::now();
+    let mut fresh = Fresh::new(bytes.len()).ok_or(rustler::Error::BadArg)?;
+    fresh.as_mut_slice().copy_from_slice(bytes);
+    std::hint::black_box(&fresh.as_mut_slice());
+    Ok(start.elapsed().as_nanos() as u64)
+}
+
+/// Pages straight from the kernel.
+struct Fresh {
+    data: *mut u8,
+    len: usize,
+}
+
+impl Fresh {
+    fn new(len: usize) -> Option<Self> {
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: a new private mapping, nothing of ours is replaced.
+        let data = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
+        (data != libc::MAP_FAILED).then(|| Fresh {
+            data: data.cast(),
+            len,
+        })
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: `len` readable and writable bytes, ours alone.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made by `new`, unmapped once.
+        unsafe { libc::munmap(self.data.cast(), self.len) };
+    }
+}
