@@ -1,0 +1,119 @@
+%% The `audit' setting: what is listed is refused, nothing else is, and a restart changes the list.
+-module(py_audit_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    without_the_setting_nothing_is_refused/1,
+    subprocess_refuses_every_way_to_start_a_program/1,
+    a_full_event_name_refuses_that_event_only/1,
+    the_part_before_the_dot_refuses_all_of_its_events/1,
+    after_a_restart_the_new_list_counts/1,
+    what_is_preloaded_is_refused_too/1,
+    contexts_and_python_threads_are_refused_too/1
+]).
+
+all() ->
+    [
+        without_the_setting_nothing_is_refused,
+        subprocess_refuses_every_way_to_start_a_program,
+        a_full_event_name_refuses_that_event_only,
+        the_part_before_the_dot_refuses_all_of_its_events,
+        after_a_restart_the_new_list_counts,
+        what_is_preloaded_is_refused_too,
+        contexts_and_python_threads_are_refused_too
+    ].
+
+init_per_testcase(_Case, Config) ->
+    _ = application:stop(erlang_python),
+    Config.
+
+%% Other suites may run in this node: a start without the setting empties the list.
+end_per_testcase(_Case, _Config) ->
+    _ = application:stop(erlang_python),
+    ok = application:unset_env(erlang_python, audit),
+    ok = application:unset_env(erlang_python, preload),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ok = application:stop(erlang_python).
+
+without_the_setting_nothing_is_refused(_Config) ->
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ?assertEqual({ok, 7}, py:call(subprocess, call, [[<<"sh">>, <<"-c">>, <<"exit 7">>]])),
+    ?assertEqual({ok, 0}, py:call(os, system, [<<"true">>])).
+
+subprocess_refuses_every_way_to_start_a_program(_Config) ->
+    start([subprocess]),
+    refused(<<"subprocess.Popen">>, py:call(subprocess, run, [[<<"true">>]])),
+    refused(<<"subprocess.Popen">>, py:call(os, popen, [<<"true">>])),
+    refused(<<"os.system">>, py:call(os, system, [<<"true">>])),
+    refused(<<"os.fork">>, py:call(os, fork, [])),
+    refused(<<"os.exec">>, py:call(os, execv, [<<"/bin/true">>, [<<"true">>]])),
+    refused(<<"os.posix_spawn">>, py:eval("__import__('os').posix_spawn('/bin/true', ['true'], {})")),
+    refused(<<"pty.spawn">>, py:call(pty, spawn, [<<"true">>])),
+    %% The rest of Python is as it was.
+    ?assertEqual({ok, 4.0}, py:call(math, sqrt, [16])),
+    ?assertMatch({ok, _}, py:call(os, getpid, [])).
+
+a_full_event_name_refuses_that_event_only(_Config) ->
+    start(["os.system"]),
+    refused(<<"os.system">>, py:call(os, system, [<<"true">>])),
+    ?assertEqual({ok, 0}, py:call(subprocess, call, [[<<"true">>]])).
+
+the_part_before_the_dot_refuses_all_of_its_events(_Config) ->
+    start([<<"socket">>]),
+    refused(<<"socket.gethostbyname">>, py:call(socket, gethostbyname, [<<"localhost">>])),
+    refused(<<"socket.__new__">>, py:call(socket, socket, [])),
+    ?assertEqual({ok, 0}, py:call(os, system, [<<"true">>])).
+
+after_a_restart_the_new_list_counts(_Config) ->
+    start([subprocess]),
+    refused(<<"os.system">>, py:call(os, system, [<<"true">>])),
+    ok = application:stop(erlang_python),
+    start([socket]),
+    ?assertEqual({ok, 0}, py:call(os, system, [<<"true">>])),
+    refused(<<"socket.__new__">>, py:call(socket, socket, [])),
+    ok = application:stop(erlang_python),
+    start([]),
+    ?assertMatch({ok, _}, py:call(socket, gethostbyname, [<<"localhost">>])).
+
+what_is_preloaded_is_refused_too(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "preloaded"),
+    ok = filelib:ensure_path(Dir),
+    ok = file:write_file(
+        filename:join(Dir, "audit_probe.py"), "import os\nos.system('true')\n"
+    ),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    {ok, _} = py:call('sys', 'path.append', [unicode:characters_to_binary(Dir)]),
+    ok = application:stop(erlang_python),
+    ok = application:set_env(erlang_python, audit, [subprocess]),
+    ok = application:set_env(erlang_python, preload, [audit_probe]),
+    {error, Why} = application:ensure_all_started(erlang_python),
+    ?assertMatch({match, _}, re:run(io_lib:format("~p", [Why]), "PermissionError")).
+
+contexts_and_python_threads_are_refused_too(_Config) ->
+    start([subprocess]),
+    {ok, Context} = py_context:new(#{}),
+    refused(<<"os.system">>, py:call(Context, os, system, [<<"true">>])),
+    ok = py:exec(
+        "import os, threading\n"
+        "seen = []\n"
+        "def probe():\n"
+        "    try:\n"
+        "        os.system('true')\n"
+        "    except PermissionError as error:\n"
+        "        seen.append(str(error))\n"
+        "thread = threading.Thread(target=probe)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+    ),
+    {ok, [Seen]} = py:eval("seen"),
+    ?assertMatch(<<"os.system ", _/binary>>, Seen).
+
+start(Names) ->
+    ok = application:set_env(erlang_python, audit, Names),
+    {ok, _} = application:ensure_all_started(erlang_python).
+
+refused(Event, Result) ->
+    Sentence = <<Event/binary, " is refused by the audit setting of erlang_python">>,
+    ?assertEqual({error, {'PermissionError', Sentence}}, Result).
