@@ -46,6 +46,14 @@ level(_) -> debug.
 init([]) ->
     %% A flood of records must not be copied by this process's garbage collections.
     _ = process_flag(message_queue_data, off_heap),
+    %% OTP's default handler drops every domain but its own; without this nobody would see a record.
+    Filter = {fun logger_filters:domain/2, {log, sub, [python]}},
+    case logger:add_handler_filter(default, ?MODULE, Filter) of
+        ok -> ok;
+        {error, {already_exist, _}} -> ok;
+        %% A node may have no default handler.
+        {error, {not_found, _}} -> ok
+    end,
     {ok, #{logged => 0, dropped => 0}}.
 
 -spec handle_call(info, gen_server:from(), state()) -> {reply, info(), state()}.

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING
 
 from erlang import _errors, _native, _node, _stdio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 
 def start() -> None:
@@ -13,6 +21,11 @@ def start() -> None:
     _stdio.install(_node.write, _node.write)
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed
+    sys.unraisablehook = _unraisable
+    if "logging" in sys.modules:
+        _attach_logging()
+    else:
+        sys.meta_path.insert(0, _WhenLogging)  # type: ignore[arg-type]
 
 
 def stop() -> None:
@@ -28,11 +41,49 @@ def _make_atom(name: str) -> None:
         raise ValueError(f"{name!r} can't become an atom: {error.reason!r}") from None
 
 
-def _thread_failed(args: threading.ExceptHookArgs) -> None:
-    import traceback
+class _WhenLogging:
+    """Attaches the node to ``logging`` when a program first imports it: the start does not."""
 
-    if args.exc_type is SystemExit:
-        return
-    name = args.thread.name if args.thread is not None else "?"
-    text = "".join(traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback))
-    _node.log(40, "threading", f"uncaught exception in thread {name}:\n{text}", {})
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "logging":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_attach(module: ModuleType) -> None:
+            execute(module)
+            if _WhenLogging in sys.meta_path:
+                sys.meta_path.remove(_WhenLogging)  # type: ignore[arg-type]
+            _attach_logging()
+
+        spec.loader.exec_module = execute_and_attach  # type: ignore[method-assign]
+        return spec
+
+
+def _attach_logging() -> None:
+    # Before `_logging`, which needs it whole: importing it may come back here.
+    import logging  # noqa: F401, I001
+    from erlang import _logging
+
+    _logging.install(_log)
+
+
+def _log(level: int, name: str, message: str, meta: dict[str, object]) -> None:
+    meta["pid"] = _node.self()
+    _node.log(level, name, message, meta)
+
+
+# Attaching puts the functions of `_logging` in the place of these two.
+def _thread_failed(args: threading.ExceptHookArgs) -> None:
+    _attach_logging()
+    threading.excepthook(args)
+
+
+def _unraisable(args: sys.UnraisableHookArgs) -> None:
+    _attach_logging()
+    sys.unraisablehook(args)

@@ -1,0 +1,189 @@
+%% What the suites share: the application started, Python modules of the tests on the path, errors
+%% checked against the closed list, child nodes.
+%%
+%% Process: the test's own.
+-module(py_test).
+
+-export([start/1, stop/0, export_python/1, has_numpy/0]).
+-export([reason/1, eventually/1, eventually/2, milliseconds/1, median/1]).
+-export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
+-export([occupy/2, release/1, pool_threads/1, workers/1]).
+-export([peer/1, stop_peer/1, run_node/2]).
+
+%% No event of ours takes longer than this on a machine that works.
+-define(PATIENCE, 20_000).
+
+%% Starts the application, with the Python modules of all suites and of this one on `sys.path'.
+-spec start(ct_suite:ct_config()) -> ct_suite:ct_config().
+start(Config) ->
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ok = export_python(proplists:get_value(data_dir, Config)),
+    Config.
+
+-spec export_python(file:filename()) -> ok.
+export_python(DataDir) ->
+    Test = filename:dirname(filename:absname(DataDir)),
+    Dirs = [filename:join(Test, "py_test_data"), filename:absname(DataDir)],
+    {ok, _} = py:eval(
+        <<"[__import__('sys').path.append(d) for d in dirs if d not in __import__('sys').path]">>,
+        #{dirs => [unicode:characters_to_binary(Dir) || Dir <- Dirs]}
+    ),
+    ok.
+
+%% Whether numpy can be imported, from the tests' own packages if there are any.
+-spec has_numpy() -> boolean().
+has_numpy() ->
+    _ =
+        case os:getenv("PY_TEST_VENV", "") of
+            "" -> ok;
+            Venv -> py:activate_venv(Venv)
+        end,
+    py:exec(<<"import numpy">>) =:= ok.
+
+-spec stop() -> ok.
+stop() ->
+    ok = application:stop(erlang_python).
+
+%% The reason of an error, if it belongs to the closed list.
+-spec reason({error, term()}) -> term().
+reason({error, Reason}) ->
+    case py_error:is_reason(Reason) of
+        true -> Reason;
+        false -> error({not_in_the_closed_list, Reason})
+    end;
+reason(Other) ->
+    error({no_error, Other}).
+
+%% Waits until the fun is true; for what sends no event.
+-spec eventually(fun(() -> boolean())) -> ok.
+eventually(Fun) -> eventually(Fun, ?PATIENCE).
+
+-spec eventually(fun(() -> boolean()), timeout()) -> ok.
+eventually(Fun, Left) ->
+    case Fun() of
+        true ->
+            ok;
+        _ when Left =< 0 ->
+            error({never, Fun, erlang:fun_info(Fun, env)});
+        _ ->
+            timer:sleep(10),
+            eventually(Fun, Left - 10)
+    end.
+
+%% How long it took, and what came of it.
+-spec milliseconds(fun(() -> T)) -> {float(), T}.
+milliseconds(Fun) ->
+    {Micros, Value} = timer:tc(Fun),
+    {Micros / 1000, Value}.
+
+-spec median([number()]) -> number().
+median(Numbers) ->
+    lists:nth(length(Numbers) div 2 + 1, lists:sort(Numbers)).
+
+%% The next message, whatever it is.
+-spec message() -> term().
+message() ->
+    receive
+        Message -> Message
+    after ?PATIENCE -> error(no_message)
+    end.
+
+%% Waits for this message.
+-spec message(term()) -> ok.
+message(Expected) ->
+    receive
+        Expected -> ok
+    after ?PATIENCE -> error({no_message, Expected, process_info(self(), messages)})
+    end.
+
+-spec nothing_waits() -> ok.
+nothing_waits() ->
+    {messages, []} = process_info(self(), messages),
+    ok.
+
+%% Runs the fun in a process of its own, and gives its value or fails as it did.
+-spec in_process(fun(() -> T)) -> T.
+in_process(Fun) ->
+    {_, Monitor} = spawn_monitor(fun() -> exit({value, Fun()}) end),
+    receive
+        {'DOWN', Monitor, process, _, {value, Value}} -> Value;
+        {'DOWN', Monitor, process, _, Why} -> error(Why)
+    end.
+
+%% Kills a process and waits for its end.
+-spec down(pid()) -> ok.
+down(Pid) ->
+    Monitor = monitor(process, Pid),
+    exit(Pid, kill),
+    receive
+        {'DOWN', Monitor, process, Pid, _} -> ok
+    end.
+
+%% Keeps `Count' threads of a pool busy, until `release/1'.
+-spec occupy(atom() | pid(), pos_integer()) -> {binary(), [reference()]}.
+occupy(Pool, Count) ->
+    Gate = integer_to_binary(erlang:unique_integer([positive])),
+    Refs = [py:spawn_call(Pool, py_tools, wait_at, [Gate, self()]) || _ <- lists:seq(1, Count)],
+    [ok = message({<<"at">>, Gate}) || _ <- Refs],
+    {Gate, Refs}.
+
+-spec release({binary(), [reference()]}) -> ok.
+release({Gate, Refs}) ->
+    %% Not by a call: all threads may be busy.
+    ok = py:bind(),
+    {ok, _} = py:call(py_tools, open_gate, [Gate]),
+    ok = py:unbind(),
+    [{ok, <<"through">>} = py:await(Ref) || Ref <- Refs],
+    ok.
+
+-spec pool_threads(atom()) -> non_neg_integer().
+pool_threads(Name) ->
+    #{pools := #{Name := #{threads := Threads}}} = py:stats(),
+    Threads.
+
+%% The processes that stand for the threads of the main pool.
+-spec workers(main) -> [pid()].
+workers(main) ->
+    [Sup] = [P || {{py_pool_sup, main}, P, _, _} <- supervisor:which_children(erlang_python_sup)],
+    [Pid || {{py_worker, _}, Pid, _, _} <- supervisor:which_children(Sup), is_pid(Pid)].
+
+%% A node of its own, reached over its standard input and output, with settings of the application.
+-spec peer([{atom(), term()}]) -> pid().
+peer(Settings) ->
+    {ok, Peer, _Node} = peer:start(#{connection => standard_io, args => paths(), wait_boot => 20_000}),
+    ok = peer:call(Peer, application, load, [erlang_python]),
+    [ok = peer:call(Peer, application, set_env, [erlang_python, K, V]) || {K, V} <- Settings],
+    Peer.
+
+-spec stop_peer(pid()) -> ok.
+stop_peer(Peer) -> peer:stop(Peer).
+
+%% Runs an expression in a node as its user would: `{ExitCode, Output, Milliseconds}'. The
+%% expression ends the node.
+-spec run_node(string(), timeout()) -> {integer() | timeout, binary(), float()}.
+run_node(Expression, Limit) ->
+    Erl = os:find_executable("erl"),
+    Port = open_port({spawn_executable, Erl}, [
+        {args, paths() ++ ["-noinput", "-eval", Expression]},
+        {env, [{"ERL_CRASH_DUMP_BYTES", "0"}]},
+        exit_status,
+        stderr_to_stdout,
+        binary
+    ]),
+    Start = erlang:monotonic_time(microsecond),
+    {Status, Output} = collect(Port, Limit, []),
+    {Status, Output, (erlang:monotonic_time(microsecond) - Start) / 1000}.
+
+collect(Port, Limit, Output) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, Limit, [Output, Data]);
+        {Port, {exit_status, Status}} -> {Status, iolist_to_binary(Output)}
+    after Limit ->
+        {os_pid, Pid} = erlang:port_info(Port, os_pid),
+        _ = os:cmd("kill -9 " ++ integer_to_list(Pid)),
+        {timeout, iolist_to_binary(Output)}
+    end.
+
+paths() ->
+    Ours = [filename:absname(filename:dirname(code:which(M))) || M <- [py, ?MODULE]],
+    ["-pa" | Ours].
