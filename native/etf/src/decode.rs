@@ -35,6 +35,9 @@ pub fn decode_plain<'py>(
     decoder.whole().map_err(|error| *error)
 }
 
+/// A dict gets room for at most this many pairs before they are there.
+const MAX_ROOM: usize = 1 << 16;
+
 pub(crate) struct Decoder<'a, 'b, 'py> {
     pub bound: &'b Bound<'b, 'py>,
     pub py: Attached<'py>,
@@ -214,7 +217,7 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
         let len = self.reader.u32()?;
         self.reader.owe(len.saturating_mul(2))?;
         self.limits.enter()?;
-        let dict = Obj::dict(self.py)?;
+        let dict = Obj::dict_for(self.py, len.min(MAX_ROOM))?;
         for done in 0..len {
             self.reader.due();
             let key = self.key()?;

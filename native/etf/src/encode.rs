@@ -219,13 +219,12 @@ impl<'b, 'py> Encoder<'b, 'py> {
         self.out.reserve(2 * len);
         for unit in units {
             match char::from_u32(unit) {
-                Some(char) if char.is_ascii() => self.out.push(unit as u8),
-                Some(char) => {
-                    let utf8 = char.encode_utf8(&mut [0; 4]).len();
-                    let mut bytes = [0; 4];
-                    char.encode_utf8(&mut bytes);
-                    self.out.extend_from_slice(&bytes[..utf8]);
-                }
+                Some(char) => match char.len_utf8() {
+                    1 => self.out.push(unit as u8),
+                    2 => self.out.extend_from_slice(&utf8::<2>(char)),
+                    3 => self.out.extend_from_slice(&utf8::<3>(char)),
+                    _ => self.out.extend_from_slice(&utf8::<4>(char)),
+                },
                 // A lone surrogate: Python has the exception for it.
                 None => return self.binary(object.as_utf8()?.as_bytes()),
             }
@@ -359,6 +358,14 @@ impl<'b, 'py> Encoder<'b, 'py> {
         }
         Ok(())
     }
+}
+
+/// The UTF-8 of a character that takes `N` bytes: of a length known to the compiler.
+#[inline]
+fn utf8<const N: usize>(char: char) -> [u8; N] {
+    let mut bytes = [0; N];
+    char.encode_utf8(&mut bytes);
+    bytes
 }
 
 /// The atom of a float that Erlang does not have.

@@ -10,11 +10,13 @@ use crate::handle::{atom_bytes, is_atom};
 use crate::input::{Input, Reader};
 use crate::tag;
 
-/// A frame of the codec takes under 1 KiB of stack, so this is a sixteenth of a thread's 16 MiB.
 pub const DEFAULT_MAX_DEPTH: usize = 1000;
 
-/// Whatever the host says, deeper than this would not be safe on the stack.
-const HARD_MAX_DEPTH: usize = 8000;
+/// The stack that one level of nesting takes at most, measured: a mapping within a mapping.
+pub const STACK_PER_LEVEL: usize = if cfg!(debug_assertions) { 3072 } else { 1024 };
+
+/// Whatever the host says, deeper than this is not safe on the 8 MiB of a usual thread.
+const HARD_MAX_DEPTH: usize = (6 << 20) / STACK_PER_LEVEL;
 
 /// How many values are converted between two looks at `Host::cancelled`.
 const TICKS: u32 = 4096;

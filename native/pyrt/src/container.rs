@@ -27,27 +27,30 @@ impl<'py> Obj<'py> {
         Ok(tuple)
     }
 
+    #[inline]
     pub fn is_tuple(&self) -> bool {
         // SAFETY: I1, attached; reads a flag of the type.
         unsafe { ffi::PyTuple_Check(self.as_ptr()) == 1 }
     }
 
     /// How many items a tuple has; 0 for anything else.
+    #[inline]
     pub fn tuple_len(&self) -> usize {
         if !self.is_tuple() {
             return 0;
         }
         // SAFETY: I1, attached; it is a tuple.
-        unsafe { ffi::PyTuple_Size(self.as_ptr()) as usize }
+        unsafe { ffi::PyTuple_GET_SIZE(self.as_ptr()) as usize }
     }
 
     /// An item of a tuple. A tuple never changes, so the borrow holds.
+    #[inline]
     pub fn tuple_item(&self, index: usize) -> Option<Borrowed<'_, 'py>> {
         if index >= self.tuple_len() {
             return None;
         }
         // SAFETY: I1, attached; a tuple and an index within it.
-        let raw = unsafe { ffi::PyTuple_GetItem(self.as_ptr(), index as ffi::Py_ssize_t) };
+        let raw = unsafe { ffi::PyTuple_GET_ITEM(self.as_ptr(), index as ffi::Py_ssize_t) };
         // SAFETY: owned by the tuple, which `self` keeps alive.
         NonNull::new(raw).map(|raw| unsafe { Borrowed::from_ptr(raw) })
     }
@@ -59,6 +62,20 @@ impl<'py> Obj<'py> {
         unsafe { Obj::from_new_ref(py, raw) }
     }
 
+    /// A dict with room for about `len` pairs, where Python has a way to say so.
+    pub fn dict_for(py: Attached<'py>, len: usize) -> PyResult<'py, Self> {
+        #[cfg(not(Py_3_14))]
+        if len > 8 {
+            // SAFETY: I1, attached.
+            let raw = unsafe { _PyDict_NewPresized(len as ffi::Py_ssize_t) };
+            // SAFETY: a new reference, or NULL with an exception set.
+            return unsafe { Obj::from_new_ref(py, raw) };
+        }
+        let _ = len;
+        Self::dict(py)
+    }
+
+    #[inline]
     pub fn is_dict(&self) -> bool {
         // SAFETY: I1, attached; reads a flag of the type.
         unsafe { ffi::PyDict_Check(self.as_ptr()) == 1 }
@@ -77,6 +94,7 @@ impl<'py> Obj<'py> {
         }
     }
 
+    #[inline]
     pub fn dict_set(&self, key: &Obj<'py>, value: &Obj<'py>) -> PyResult<'py, ()> {
         // SAFETY: I1, attached; all three are alive.
         let done = unsafe { ffi::PyDict_SetItem(self.as_ptr(), key.as_ptr(), value.as_ptr()) };
@@ -103,6 +121,7 @@ impl<'py> Obj<'py> {
         PyError::check(self.py(), done)
     }
 
+    #[inline]
     pub fn is_list(&self) -> bool {
         // SAFETY: I1, attached; reads a flag of the type.
         unsafe { ffi::PyList_Check(self.as_ptr()) == 1 }
@@ -191,6 +210,12 @@ impl<'py> Obj<'py> {
         // SAFETY: a new reference, or NULL with an exception set.
         unsafe { Obj::from_new_ref(self.py(), raw) }
     }
+}
+
+#[cfg(not(Py_3_14))]
+unsafe extern "C" {
+    /// Exported by 3.11 to 3.13, but not declared by pyo3-ffi.
+    fn _PyDict_NewPresized(len: ffi::Py_ssize_t) -> *mut ffi::PyObject;
 }
 
 /// A place in a dict.

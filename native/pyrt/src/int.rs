@@ -6,6 +6,7 @@ use crate::error::Builtin;
 use crate::{Attached, Obj, PyError, PyResult};
 
 impl<'py> Obj<'py> {
+    #[inline]
     pub fn int(py: Attached<'py>, value: i64) -> PyResult<'py, Self> {
         // SAFETY: I1, attached.
         let raw = unsafe { ffi::PyLong_FromLongLong(value) };
@@ -13,6 +14,7 @@ impl<'py> Obj<'py> {
         unsafe { Obj::from_new_ref(py, raw) }
     }
 
+    #[inline]
     pub fn float(py: Attached<'py>, value: f64) -> PyResult<'py, Self> {
         // SAFETY: I1, attached.
         let raw = unsafe { ffi::PyFloat_FromDouble(value) };
@@ -21,6 +23,7 @@ impl<'py> Obj<'py> {
     }
 
     /// An instance of `int` or of a subclass (`bool` is one)?
+    #[inline]
     pub fn is_int(&self) -> bool {
         // SAFETY: I1, attached; reads a flag of the type.
         unsafe { ffi::PyLong_Check(self.as_ptr()) == 1 }
@@ -32,6 +35,7 @@ impl<'py> Obj<'py> {
     }
 
     /// The value of an `int` if it fits; `None` if it is larger.
+    #[inline]
     pub fn as_i64(&self) -> PyResult<'py, Option<i64>> {
         let mut overflow = 0;
         // SAFETY: I1, attached; anything that is no number sets `TypeError`.
@@ -45,7 +49,13 @@ impl<'py> Obj<'py> {
         Ok(Some(value))
     }
 
+    #[inline]
     pub fn as_f64(&self) -> PyResult<'py, f64> {
+        // SAFETY: I1, attached; compares types.
+        if unsafe { ffi::PyFloat_CheckExact(self.as_ptr()) } != 0 {
+            // SAFETY: a `float`.
+            return Ok(unsafe { ffi::PyFloat_AS_DOUBLE(self.as_ptr()) });
+        }
         // SAFETY: I1, attached; anything that is no number sets `TypeError`.
         let value = unsafe { ffi::PyFloat_AsDouble(self.as_ptr()) };
         if value == -1.0 && PyError::occurred(self.py()) {

@@ -122,6 +122,7 @@ impl<'py> Obj<'py> {
     }
 
     /// An instance of `str` or of a subclass?
+    #[inline]
     pub fn is_text(&self) -> bool {
         // SAFETY: I1, attached; reads a flag of the type.
         unsafe { ffi::PyUnicode_Check(self.as_ptr()) == 1 }

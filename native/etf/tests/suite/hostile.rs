@@ -1,7 +1,9 @@
 //! Objects that do what they like while they are converted.
 
+use etf::{Host, Input};
+
 use crate::harness::{
-    decode, encode, encoded, exec, python, python_deep, text, there_and_back, why, x,
+    decode, encode, encoded, exec, python, python_deep, term, text, there_and_back, why, x,
 };
 
 #[test]
@@ -194,4 +196,54 @@ fn a_collector_that_looks_at_everything_finds_no_half_made_container() {
             assert!(decode(bound, &bytes).is_ok());
         }
     });
+}
+
+#[test]
+fn a_host_that_allows_any_depth_is_still_safe_on_the_stack_of_a_python_thread() {
+    struct Bottomless;
+    impl Host for Bottomless {
+        fn max_depth(&self) -> usize {
+            usize::MAX
+        }
+    }
+    let body = || {
+        python(|bound| {
+            for head in [
+                &[108, 0, 0, 0, 1][..],
+                &[104, 1],
+                &[116, 0, 0, 0, 1, 97, 1],
+                &[104, 2, 119, 1, b'a'],
+                &[104, 2, 119, 6, b'n', b'e', b's', b't', b'e', b'd'],
+            ] {
+                let nested = term(&head.repeat(100_000));
+                let error = etf::decode(bound, &Bottomless, Input::one(&nested)).unwrap_err();
+                assert!(
+                    ["too deep", "bad argument: the term ends too early"].contains(&&*why(&error))
+                );
+            }
+            let fun = [
+                &[112, 0, 0, 0, 0][..],
+                &[0; 21],
+                &[0, 0, 0, 1, 106, 106, 106, 106],
+            ]
+            .concat();
+            let nested = term(&fun.repeat(20_000));
+            let error = etf::decode(bound, &Bottomless, Input::one(&nested)).unwrap_err();
+            assert_eq!(why(&error), "too deep");
+            for source in [
+                "x = []; x.append(x)",
+                "x = {}; x['x'] = x",
+                "import types; a = {}; x = types.MappingProxyType(a); a['x'] = x",
+                "import dataclasses\n@dataclasses.dataclass\nclass D:\n  d: object\nx = D(0); x.d = x",
+                "import erlang._native as n\nclass C: pass\nn.register_converter(C, lambda c: (c,))\nx = C()",
+            ] {
+                let object = x(bound.py(), source);
+                let result = etf::encode(bound, &Bottomless, &object, &mut Vec::new());
+                assert_eq!(why(&result.unwrap_err()), "too deep", "{source}");
+            }
+        });
+    };
+    // Threads that Python itself starts have the system's usual stack.
+    let thread = std::thread::Builder::new().stack_size(8 << 20).spawn(body);
+    thread.unwrap().join().unwrap();
 }
