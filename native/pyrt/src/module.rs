@@ -89,6 +89,8 @@ impl<M: Module> Definition<M> {
         // SAFETY: I1, attached; a live module object.
         let def = unsafe { ffi::PyModule_GetDef(module.as_ptr()) };
         if !ptr::eq(def, &self.def) {
+            // What is no module at all has set an exception.
+            drop(PyError::take(module.py()));
             return None;
         }
         // SAFETY: a module of this very definition, so its state has this layout.
@@ -102,7 +104,10 @@ impl<M: Module> Definition<M> {
         // SAFETY: I1, attached; a class and a definition. Works for subclasses too, which
         // `PyType_GetModuleState` does not.
         let module = unsafe { ffi::PyType_GetModuleByDef(class.cast(), def) };
-        let module = NonNull::new(module)?;
+        let Some(module) = NonNull::new(module) else {
+            drop(PyError::take(instance.py()));
+            return None;
+        };
         // SAFETY: found by this very definition; the class keeps the module alive.
         unsafe { state_of::<M>(module.as_ptr()) }
     }
