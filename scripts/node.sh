@@ -23,6 +23,11 @@ dev_run() {
 dev_shell() {
     prepare_node
     cd "$caller_dir" || exit
+    if [ ! -t 0 ]; then
+        # The shell reads its input while -eval still runs: what is piped in would come too early.
+        { echo 'application:ensure_all_started(erlang_python).' && cat; } | erl -pa "$app_dir/ebin"
+        return
+    fi
     exec erl -pa "$app_dir/ebin" -eval '
         case application:ensure_all_started(erlang_python) of
             {ok, _} -> ok;
