@@ -6,7 +6,7 @@
 
 -spec main([string()]) -> ok.
 main(Args) ->
-    case [list_to_existing_atom(Name) || "-" ++ Name <- Args] of
+    case [list_to_atom(Name) || "-" ++ Name <- Args] of
         [] ->
             py_unified_bench:run_all(),
             bench_start:main([]);

@@ -8,8 +8,9 @@
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     case py_config:load() of
-        {ok, Config} ->
+        {ok, #{call_timeout := Timeout} = Config} ->
             persistent_term:put(py_config, Config),
+            persistent_term:put(py_call_timeout, Timeout),
             erlang_python_sup:start_link(Config);
         {error, Sentence} ->
             {error, Sentence}

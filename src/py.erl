@@ -126,7 +126,7 @@ spawn_call(Ctx, M, F, A, Kw) ->
     spawn_call(M, F, A, Kw, #{context => Ctx}).
 
 -spec await(reference()) -> result().
-await(Ref) -> py_call:await(Ref, default_timeout()).
+await(Ref) -> py_call:await(Ref, py_call:default_timeout()).
 
 -spec await(reference(), timeout()) -> result().
 await(Ref, Timeout) -> py_call:await(Ref, Timeout).
@@ -352,6 +352,11 @@ last_error() -> py_details:last().
 
 %% ---- the way down
 
+%% The two plain forms, most of all calls, need no map of options.
+run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
+    py_call:sync(default, Op, 0, Payload, py_call:default_timeout());
+run(Op, {ok, Payload}, Timeout) when is_integer(Timeout), Timeout >= 0; Timeout =:= infinity ->
+    py_call:sync(default, Op, 0, Payload, Timeout);
 run(Op, Encoded, Opts) ->
     with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
         py_call:sync(Pool, Op, Flags, Payload, Timeout)
@@ -367,7 +372,3 @@ with({error, _} = Error, _Opts, _Then) ->
 
 in(Ctx, Opts) when is_map(Opts) -> Opts#{context => Ctx};
 in(Ctx, Timeout) -> #{context => Ctx, timeout => Timeout}.
-
-default_timeout() ->
-    {ok, #{timeout := Timeout}} = py_call:options(#{}),
-    Timeout.

@@ -5,7 +5,7 @@
 
 -export([slot/0, sync/5, spawn/6, cast/3, stream/6]).
 -export([payload/4, source/2, options/1, pool/1, bound_pool/0, bind_to/1]).
--export([await/2, cancel/1]).
+-export([await/2, cancel/1, default_timeout/0]).
 
 -export_type([name/0, kwargs/0, opts/0, options/0]).
 
@@ -232,11 +232,10 @@ defaults() ->
         window => 0
     }.
 
+%% A term of its own: it is read by every call.
+-spec default_timeout() -> timeout().
 default_timeout() ->
-    case persistent_term:get(py_config, undefined) of
-        #{call_timeout := Timeout} -> Timeout;
-        undefined -> 30000
-    end.
+    persistent_term:get(py_call_timeout, 30000).
 
 option(_Key, _Value, {error, _} = Error) ->
     Error;

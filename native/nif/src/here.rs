@@ -35,6 +35,9 @@ pub struct Thread {
     owner: OnceLock<LocalPid>,
 }
 
+/// How long a thread may look without ever offering its core.
+const IMPOLITE: Duration = Duration::from_micros(4);
+
 static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 thread_local! {
@@ -185,16 +188,24 @@ impl Thread {
             return false;
         }
         let start = Instant::now();
+        let mut polite = false;
         loop {
-            for _ in 0..32 {
-                std::hint::spin_loop();
+            if polite {
+                // Whoever shall answer may be waiting for this very core.
+                std::thread::yield_now();
+            } else {
+                for _ in 0..32 {
+                    std::hint::spin_loop();
+                }
             }
             if ready() {
                 return true;
             }
-            if start.elapsed() >= limit {
+            let spent = start.elapsed();
+            if spent >= limit {
                 return false;
             }
+            polite = spent > IMPOLITE;
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::watch;
 /// How long a job may run before a standby takes over, if others wait.
 const STANDBY_LOOKS: Duration = Duration::from_micros(200);
 /// A thread beyond the pool's size that found nothing to do for this long ends.
-const SURPLUS_STAYS: Duration = Duration::from_secs(10);
+const SURPLUS_STAYS: Duration = Duration::from_secs(2);
 
 /// What the leader does.
 const IDLE: u32 = 0;
@@ -246,9 +246,11 @@ impl Pool {
     fn grow(self: &Arc<Self>) {
         let mut members = lock(&self.members);
         let busy = members.all.len() - members.waiting - members.idle.len();
-        let wanted = busy + members.coming < self.size
+        let wanted = members.waiting > 0
+            && members.idle.is_empty()
+            && busy + members.coming < self.size
             && members.all.len() + members.coming < self.max_threads;
-        if wanted && members.waiting > 0 {
+        if wanted {
             members.coming += 1;
             drop(members);
             watch::start_thread(self.clone());

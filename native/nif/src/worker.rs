@@ -18,8 +18,10 @@ const BUDGET: Duration = Duration::from_millis(2);
 /// How long before it lets another thread of ours have it.
 const POLITE: Duration = Duration::from_micros(50);
 /// How long the leader looks for the next job before it sleeps.
-const SPIN_MOST: Duration = Duration::from_micros(20);
-const SPIN_LEAST: Duration = Duration::from_micros(1);
+const SPIN: Duration = Duration::from_micros(30);
+/// After so many looks in vain it sleeps at once, and looks again only now and then.
+const MOST_MISSES: u32 = 4;
+const PROBE_EVERY: u32 = 32;
 
 /// The body of a pool's thread: until it is retired or the pool closed.
 pub fn work(pool: &Arc<Pool>, surplus: bool) {
@@ -38,15 +40,16 @@ pub fn work(pool: &Arc<Pool>, surplus: bool) {
 }
 
 fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
-    let mut spin = SPIN_MOST;
+    let mut misses = 0u32;
     while pool.may_take(me) {
         if pool.is_empty() {
-            let awake = pool.idle(me, spin);
-            // Spinning pays while calls come in quick succession; else it is given up by halves.
-            spin = if awake {
-                SPIN_MOST
+            // Spinning pays while calls come in quick succession, and only then.
+            let look = misses < MOST_MISSES || misses % PROBE_EVERY == 0;
+            let spin = if look { SPIN } else { Duration::ZERO };
+            misses = if pool.idle(me, spin) {
+                0
             } else {
-                (spin / 2).max(SPIN_LEAST)
+                misses.wrapping_add(1)
             };
             continue;
         }
