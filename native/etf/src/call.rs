@@ -1,6 +1,8 @@
 //! The term of a call, `{Module, Function, Args, Kwargs}`, straight into the form that Python's
 //! vectorcall takes.
 
+use std::borrow::Cow;
+
 use pyrt::Obj;
 
 use crate::decode::Decoder;
@@ -59,26 +61,20 @@ impl<'py> Decoder<'_, '_, 'py> {
     /// An atom, a binary or a string, as an interned `str`.
     fn name(&mut self, what: &str) -> Res<'py, Obj<'py>> {
         let taken = match self.reader.byte()? {
-            // In Latin-1 and not ASCII: rare, so it is not looked up by its bytes.
-            tag @ (tag::ATOM | tag::SMALL_ATOM) => {
-                let name = self.atom_name(tag)?;
-                return match self.bound.name(name.as_bytes())? {
-                    Some(name) => Ok(name),
-                    None => Err(bad(format!("the {what} is not UTF-8"))),
-                };
-            }
-            tag if is_atom(tag) => atom_bytes(&mut self.reader, tag)?,
+            tag @ (tag::ATOM | tag::SMALL_ATOM) => latin1(atom_bytes(&mut self.reader, tag)?.bytes),
+            tag if is_atom(tag) => atom_bytes(&mut self.reader, tag)?.bytes,
             tag::BINARY => {
                 let len = self.reader.u32()?;
-                self.reader.take(len)?
+                self.reader.take(len)?.bytes
             }
+            // A string is a list of characters.
             tag::STRING => {
                 let len = self.reader.u16()?;
-                self.reader.take(len)?
+                latin1(self.reader.take(len)?.bytes)
             }
             _ => return Err(bad(format!("the {what} must be an atom or a binary"))),
         };
-        match self.bound.name(&taken.bytes)? {
+        match self.bound.name(&taken)? {
             Some(name) => Ok(name),
             None => Err(bad(format!("the {what} is not UTF-8"))),
         }
@@ -140,4 +136,13 @@ impl<'py> Decoder<'_, '_, 'py> {
         }
         Ok(Some(Obj::tuple(self.py, names.into_iter())?))
     }
+}
+
+/// The UTF-8 of Latin-1.
+fn latin1(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    if bytes.is_ascii() {
+        return bytes;
+    }
+    let text: String = bytes.iter().copied().map(char::from).collect();
+    Cow::Owned(text.into_bytes())
 }

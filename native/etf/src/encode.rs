@@ -19,11 +19,7 @@ use crate::input::{Input, Reader};
 use crate::other::Rule;
 use crate::tag;
 use crate::types::Bound;
-use crate::write::write_head;
-pub use crate::write::{
-    write_atom, write_binary, write_int, write_list_header, write_map_header, write_nil,
-    write_tuple,
-};
+use crate::write::{write_atom, write_head, write_int};
 
 /// What the receiver of an encoded term must know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,9 +69,14 @@ impl Keys {
     const BYTES: u8 = 2;
     const FIXED_ATOM: u8 = 4;
     const ATOM: u8 = 8;
-    pub const ANY: u8 = 16;
+    const ANY: u8 = 16;
 
-    pub fn see(&mut self, kind: u8) {
+    /// Keys of which nothing is known.
+    pub fn any() -> Self {
+        Keys(Self::ANY)
+    }
+
+    fn see(&mut self, kind: u8) {
         self.0 |= kind;
     }
 
@@ -336,13 +337,11 @@ impl<'b, 'py> Encoder<'b, 'py> {
         let written = &self.out[start + 5..];
         let mut reader = Reader::new(Input::one(written));
         let mut seen = HashSet::with_capacity(len);
-        let mut value = Opaque::default();
+        let mut limits = Limits::new(self.limits.host);
+        let mut passed = Opaque::default();
         for _ in 0..len {
-            let mut key = Opaque::default();
             let from = written.len() - reader.left();
-            // The bytes are our own: what is in them is known to be neither too deep nor cut.
-            let mut limits = Limits::new(&NoNode);
-            copy_term(&mut reader, &mut limits, &mut key)?;
+            copy_term(&mut reader, &mut limits, &mut passed)?;
             let key = &written[from..written.len() - reader.left()];
             if !seen.insert(key) {
                 let term = [&[tag::VERSION], key].concat();
@@ -352,9 +351,9 @@ impl<'b, 'py> Encoder<'b, 'py> {
                 };
                 return Err(bad(format!("two keys become one map key: {name}")));
             }
-            value.bytes.clear();
-            value.gaps.clear();
-            copy_term(&mut reader, &mut limits, &mut value)?;
+            copy_term(&mut reader, &mut limits, &mut passed)?;
+            passed.bytes.clear();
+            passed.gaps.clear();
         }
         Ok(())
     }

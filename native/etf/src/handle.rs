@@ -34,11 +34,7 @@ pub(crate) enum Gap {
 }
 
 impl Opaque {
-    pub fn write(&self, node: impl FnOnce() -> NodeId, out: &mut Vec<u8>) {
-        if self.gaps.is_empty() {
-            return out.extend_from_slice(&self.bytes);
-        }
-        let node = node();
+    pub fn write(&self, node: &NodeId, out: &mut Vec<u8>) {
         let mut sizes = Vec::new();
         let mut written = 0;
         for &(place, gap) in &self.gaps {

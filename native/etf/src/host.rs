@@ -6,9 +6,6 @@ use pyrt::buffer::Memory;
 use pyrt::{Attached, Obj};
 
 use crate::error::{Error, Res};
-use crate::handle::{atom_bytes, is_atom};
-use crate::input::{Input, Reader};
-use crate::tag;
 
 pub const DEFAULT_MAX_DEPTH: usize = 1000;
 
@@ -36,20 +33,6 @@ impl Default for NodeId {
             name: b"nonode@nohost".to_vec(),
             creation: 0,
         }
-    }
-}
-
-impl NodeId {
-    /// The node in the bytes of a pid, with or without the 131 before it.
-    pub fn of_pid(bytes: &[u8]) -> Option<Self> {
-        let bytes = bytes.strip_prefix(&[tag::VERSION]).unwrap_or(bytes);
-        let reader = &mut Reader::new(Input::one(bytes.strip_prefix(&[tag::NEW_PID])?));
-        let tag = reader.byte().ok().filter(|&tag| is_atom(tag))?;
-        let name = atom_bytes(reader, tag).ok()?.bytes.into_owned();
-        // The numbers of the process.
-        reader.array::<8>().ok()?;
-        let creation = u32::from_be_bytes(reader.array().ok()?);
-        Some(NodeId { name, creation })
     }
 }
 

@@ -12,7 +12,7 @@ mod array;
 mod atom;
 mod call;
 mod decode;
-pub mod encode;
+mod encode;
 mod error;
 mod handle;
 mod host;

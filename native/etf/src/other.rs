@@ -87,8 +87,11 @@ impl<'py> Encoder<'_, 'py> {
             return Ok(());
         };
         self.summary.local_funs |= term.tag() == tag::NEW_FUN;
-        let limits = &mut self.limits;
-        term.write(|| limits.node().clone(), self.out);
+        if term.gaps.is_empty() {
+            self.out.extend_from_slice(&term.bytes);
+        } else {
+            term.write(self.limits.node(), self.out);
+        }
         Ok(())
     }
 
@@ -180,11 +183,7 @@ impl<'py> Encoder<'_, 'py> {
             BaseKind::Bytes => self.binary(object.as_bytes().unwrap_or(&[])),
             BaseKind::List => self.list(object),
             BaseKind::Tuple => self.tuple(object),
-            BaseKind::Dict => {
-                // A subclass may have any idea of which keys are equal.
-                self.foreign += 1;
-                self.dict(object)
-            }
+            BaseKind::Dict => self.dict(object),
             BaseKind::Set => self.set(object),
             BaseKind::ByteArray | BaseKind::MemoryView => {
                 let buffer = Buffer::of(object)?;
@@ -243,10 +242,8 @@ impl<'py> Encoder<'_, 'py> {
             len += 1;
         }
         self.count(start, len)?;
-        let mut keys = Keys::default();
-        keys.see(Keys::ANY);
         self.limits.leave();
-        self.map_done(start, len, &keys)
+        self.map_done(start, len, &Keys::any())
     }
 
     /// The fields of a dataclass; their values are converted, not copied.
@@ -269,7 +266,7 @@ impl<'py> Encoder<'_, 'py> {
             self.value(&value)?;
         }
         self.limits.leave();
-        self.map_done(start, len, &Keys::default())
+        self.map_done(start, len, &Keys::any())
     }
 }
 

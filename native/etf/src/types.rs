@@ -12,6 +12,9 @@ use crate::atom::Atoms;
 use crate::handle::{Fun, Pid, Port, Ref};
 use crate::names::Names;
 
+/// Longer names (an atom has at most 1020 bytes) are not remembered.
+const MAX_NAME: usize = 1024;
+
 /// The classes and tables of one interpreter.
 pub struct Types {
     pub(crate) atoms: Arc<Atoms>,
@@ -166,7 +169,7 @@ impl<'py> Bound<'_, 'py> {
         Ok(None)
     }
 
-    /// The `str` of a name, made once; `None` if the bytes are not UTF-8.
+    /// The `str` of a name, interned, made once; `None` if the bytes are not UTF-8.
     pub(crate) fn name(&self, name: &[u8]) -> PyResult<'py, Option<Obj<'py>>> {
         if let Some(found) = self.types.names.get(self.py, name) {
             return Ok(Some(found));
@@ -175,7 +178,10 @@ impl<'py> Bound<'_, 'py> {
             return Ok(None);
         };
         let made = Obj::interned(self.py, text)?;
-        Ok(Some(self.types.names.put(name, made)))
+        Ok(Some(match name.len() {
+            0..=MAX_NAME => self.types.names.put(name, made),
+            _ => made,
+        }))
     }
 }
 

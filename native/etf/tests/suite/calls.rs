@@ -45,8 +45,14 @@ fn names_may_be_atoms_binaries_or_strings() {
         let bytes = call(&[&name, &atom("sqrt"), &[107, 0, 1, 4], NO_KEYWORDS]);
         assert_eq!(shown(&bytes), "'math' 'sqrt' [4] ");
     }
-    let latin = call(&[&[100, 0, 1, 0xe9], &math, &[106], NO_KEYWORDS]);
-    assert_eq!(shown(&latin), "'é' 'math' [] ");
+    for name in [
+        &[100, 0, 1, 0xe9][..],
+        &[107, 0, 1, 0xe9],
+        &[119, 2, 0xc3, 0xa9],
+    ] {
+        let bytes = call(&[name, &math, &[106], NO_KEYWORDS]);
+        assert_eq!(shown(&bytes), "'é' 'math' [] ");
+    }
 }
 
 #[test]

@@ -68,7 +68,6 @@ proptest! {
                 let _ = encode(bound, &object);
             }
             let _ = etf::decode_call(bound, &NoNode, Input::one(&bytes), &mut Vec::new());
-            let _ = etf::NodeId::of_pid(&bytes);
         });
     }
 

@@ -111,15 +111,6 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn the_node_is_found_in_the_bytes_of_a_pid() {
-    let node = NodeId::of_pid(&term(&unhex(FAR))).unwrap();
-    assert_eq!((node.name.as_slice(), node.creation), (&b"a@local"[..], 7));
-    assert_eq!(NodeId::of_pid(&unhex(PID)), Some(NodeId::default()));
-    assert_eq!(NodeId::of_pid(&[131, 97, 1]), None);
-    assert_eq!(NodeId::of_pid(&[131, 88, 119, 200, 1]), None);
-}
-
-#[test]
 fn handles_cannot_be_made_or_pickled_by_python() {
     python(|bound| {
         let py = bound.py();
