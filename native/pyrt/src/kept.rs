@@ -53,12 +53,6 @@ impl Kept {
         self.ptr == object.non_null()
     }
 
-    /// Whether `object` is exactly an instance of this class; compares addresses.
-    #[inline]
-    pub fn is_type_of(&self, object: &Obj<'_>) -> bool {
-        self.is(&object.type_of())
-    }
-
     pub fn interp(&self) -> InterpId {
         self.interp
     }
