@@ -12,7 +12,7 @@
 main(Args) ->
     N =
         case Args of
-            [Text | _] -> list_to_integer(lists:delete($_, lists:flatten(string:replace(Text, "_", "", all))));
+            [Text | _] -> list_to_integer([Digit || Digit <- Text, Digit =/= $_]);
             [] -> 10000000
         end,
     {ok, _} = application:ensure_all_started(erlang_python),
@@ -49,25 +49,22 @@ fine(memory, Was, Is) -> Is =< Was * 1.1 + 8192;
 fine(atoms, Was, Is) -> Is =< Was + 20;
 fine(_, Was, Is) -> Is =< Was.
 
-%% The numbers once the node is at rest.
+%% The numbers once the node is at rest: threads and executors that are not needed end by themselves
+%% within seconds.
 settled() ->
-    settled(50, numbers()).
+    settled(40, 0, numbers()).
 
-settled(0, Numbers) ->
+settled(0, _Same, Numbers) ->
     Numbers;
-settled(Tries, Last) ->
+settled(_Tries, 8, Numbers) ->
+    Numbers;
+settled(Tries, Same, #{threads := T, processes := P, exported := E}) ->
     _ = [garbage_collect(Pid) || Pid <- processes()],
     {ok, _} = py:gc(),
-    timer:sleep(200),
+    timer:sleep(500),
     case numbers() of
-        Last -> Last;
-        Next when Tries > 40 -> settled(Tries - 1, Next);
-        #{threads := T, processes := P, exported := E} = Next ->
-            #{threads := T0, processes := P0, exported := E0} = Last,
-            case {T, P, E} of
-                {T0, P0, E0} -> Next;
-                _ -> settled(Tries - 1, Next)
-            end
+        #{threads := T, processes := P, exported := E} = Next -> settled(Tries - 1, Same + 1, Next);
+        Next -> settled(Tries - 1, 0, Next)
     end.
 
 numbers() ->

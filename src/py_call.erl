@@ -3,7 +3,7 @@
 %% Process: the caller's own. Everything that may take long (encoding, decoding) yields here.
 -module(py_call).
 
--export([slot/0, sync/5, spawn/6, cast/3, stream/6]).
+-export([slot/0, forget_all/0, sync/5, spawn/6, cast/3, stream/6]).
 -export([payload/4, source/2, options/1, pool/1, bound_pool/0, bind_to/1]).
 -export([await/2, cancel/1, default_timeout/0]).
 
@@ -54,6 +54,14 @@ own() ->
         Own ->
             Own
     end.
+
+%% Empties the process dictionary, save for the slot.
+-spec forget_all() -> py_nif:slot().
+forget_all() ->
+    {Slot, _Pool} = own(),
+    _ = erase(),
+    _ = put(?KEY, {Slot, default}),
+    Slot.
 
 -spec bound_pool() -> py_nif:pool() | default.
 bound_pool() ->

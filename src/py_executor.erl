@@ -6,13 +6,16 @@
 -export([start_link/1]).
 -export([init/1]).
 
+%% Milliseconds without work after which an executor ends, if others stay.
+-define(STAY, 2000).
+
 -type caller() :: pid() | undefined.
 -type request() ::
     {py_callback, Id :: pos_integer(), Name :: binary(), Args :: binary(), caller(), Leader :: caller()}.
 
 -spec start_link(request() | none) -> pid().
 start_link(Request) ->
-    proc_lib:spawn_link(?MODULE, init, [Request]).
+    spawn_link(?MODULE, init, [Request]).
 
 -spec init(request() | none) -> ok.
 init(none) ->
@@ -31,14 +34,32 @@ init({py_callback, Id, _, _, _, _} = Request) ->
 wait(Slot) ->
     receive
         {py_callback, _, _, _, _, _} = Request -> serve(Request, Slot)
+    after ?STAY ->
+        case py_nif:executor_leaves() of
+            true -> ok;
+            false -> wait(Slot)
+        end
     end.
 
 serve({py_callback, Id, Name, Args, Caller, Leader}, Slot) ->
     ok = borrow(Leader),
     {Ok, Bytes} = answer(Name, Args, Caller),
+    ok = clean(),
     case py_nif:callback_reply(Slot, Id, Ok, Bytes) of
         true -> wait(Slot);
         false -> ok
+    end.
+
+%% The next callback is another caller's: nothing that this one left behind may reach it.
+clean() ->
+    Slot = py_call:forget_all(),
+    true = is_reference(Slot),
+    flush().
+
+flush() ->
+    receive
+        _ -> flush()
+    after 0 -> ok
     end.
 
 %% Output of the function goes where the caller's goes.

@@ -9,7 +9,8 @@
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
--export([executor_ready/1, executor_takes/2, executor_died/1, callback_reply/4, is_object_ref/1]).
+-export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
+-export([callback_reply/4, is_object_ref/1]).
 
 -export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 
@@ -18,7 +19,8 @@
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
--nifs([executor_ready/1, executor_takes/2, executor_died/1, callback_reply/4, is_object_ref/1]).
+-nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
+-nifs([callback_reply/4, is_object_ref/1]).
 
 -type slot() :: reference().
 -type pool() :: reference().
@@ -151,6 +153,10 @@ stream_ack(_Ref, _Count) -> ?NOT_LOADED.
 %% `false': there are enough free executors, this one may end.
 -spec executor_ready(slot()) -> boolean().
 executor_ready(_Slot) -> ?NOT_LOADED.
+
+%% `true': the calling executor gets no more work and may end.
+-spec executor_leaves() -> boolean().
+executor_leaves() -> ?NOT_LOADED.
 
 -spec executor_takes(slot(), CallbackId :: pos_integer()) -> boolean().
 executor_takes(_Slot, _Id) -> ?NOT_LOADED.

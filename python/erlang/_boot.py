@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def start() -> None:
     """Output goes to the caller's group leader, log records to Erlang's logger."""
-    _stdio.install(_node.write, _node.write)
+    _stdio.install(_node.write, _node.write, _node.line_begun)
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed
     sys.unraisablehook = _unraisable

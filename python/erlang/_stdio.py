@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 Sink = Callable[[str], object]
+# Called when a thread has begun a line: whoever runs jobs on it calls `flush_thread` after them.
+Begun = Callable[[], object]
 
 # A line that never ends is sent in pieces.
 _MAX_LINE = 65_536
@@ -77,8 +79,9 @@ class _Bytes(io.RawIOBase):
 class NodeStream(io.TextIOBase):
     """A text stream like `sys.stdout`, line-buffered by thread."""
 
-    def __init__(self, sink: Sink, fd: int, name: str) -> None:
+    def __init__(self, sink: Sink, fd: int, name: str, begun: Begun) -> None:
         self.sink = sink
+        self.begun = begun
         self.name = name
         self.mode = "w"
         self._fd = fd
@@ -98,10 +101,12 @@ class NodeStream(io.TextIOBase):
             if rest:
                 line.parts.append(rest)
                 line.size = len(rest)
+                self.begun()
             self.send(whole)
         elif text:
             line.parts.append(text)
             line.size += len(text)
+            self.begun()
         if line.size > _MAX_LINE:
             self.flush()
         return len(text)
@@ -164,10 +169,10 @@ class NodeStream(io.TextIOBase):
         self.sink = lambda text: _write_all(fd, text.encode("utf-8"))
 
 
-def install(out_sink: Sink, err_sink: Sink) -> None:
+def install(out_sink: Sink, err_sink: Sink, begun: Begun = lambda: None) -> None:
     """Replace `sys.stdout` and `sys.stderr`; called again, only change the sinks."""
-    sys.stdout = _replace(sys.stdout, out_sink, 1, "<stdout>")
-    sys.stderr = _replace(sys.stderr, err_sink, 2, "<stderr>")
+    sys.stdout = _replace(sys.stdout, out_sink, 1, "<stdout>", begun)
+    sys.stderr = _replace(sys.stderr, err_sink, 2, "<stderr>", begun)
 
 
 def flush_thread() -> None:
@@ -177,11 +182,12 @@ def flush_thread() -> None:
             stream.flush()
 
 
-def _replace(now: object, sink: Sink, fd: int, name: str) -> NodeStream:
+def _replace(now: object, sink: Sink, fd: int, name: str, begun: Begun) -> NodeStream:
     if isinstance(now, NodeStream):
         now.sink = sink
+        now.begun = begun
         return now
-    stream = NodeStream(sink, fd, name)
+    stream = NodeStream(sink, fd, name, begun)
     os.register_at_fork(after_in_child=stream.become_plain)
     return stream
 

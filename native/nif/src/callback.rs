@@ -59,6 +59,8 @@ static EXECUTORS: Mutex<Vec<Executor>> = Mutex::new(Vec::new());
 static MANAGER: Mutex<Option<LocalPid>> = Mutex::new(None);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
+/// So many stay, however long there is nothing to do.
+const LEAST_IDLE: usize = 2;
 /// More free executors than this are sent home.
 const MOST_IDLE: usize = 64;
 /// Most answers come within this time; sleeping would cost more.
@@ -243,6 +245,19 @@ pub fn executor_ready(pid: LocalPid, slot: ResourceArc<Slot>) -> bool {
     true
 }
 
+/// A free executor wants to end. `false`: it was given work meanwhile, or too few would stay.
+pub fn executor_leaves(pid: &LocalPid) -> bool {
+    let mut executors = lock(&EXECUTORS);
+    let known = executors.iter().position(|executor| executor.pid == *pid);
+    match known {
+        Some(index) if executors.len() > LEAST_IDLE => {
+            executors.remove(index);
+            true
+        }
+        _ => false,
+    }
+}
+
 /// An executor that the manager started takes the callback `id`. `false`: nobody waits any more.
 pub fn executor_takes(id: u64, pid: LocalPid, slot: ResourceArc<Slot>) -> bool {
     match find(id) {
@@ -257,6 +272,8 @@ pub fn executor_takes(id: u64, pid: LocalPid, slot: ResourceArc<Slot>) -> bool {
 /// Erlang's answer to `id`.
 pub fn complete(id: u64, slot: &Slot, answer: Answer) {
     slot.set_nest(None);
+    // The next callback of this process is another caller's.
+    slot.namespace().forget();
     if let Some(waiter) = find(id) {
         *lock(&waiter.answer) = Some(answer);
         waiter.thread.wake();

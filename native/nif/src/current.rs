@@ -2,7 +2,7 @@
 //!
 //! Thread: each has its own.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use rustler::ResourceArc;
@@ -20,6 +20,8 @@ pub struct Current {
 }
 
 thread_local! {
+    /// Python code has begun a line of output and not ended it.
+    static BEGUN: Cell<bool> = const { Cell::new(false) };
     static CURRENT: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -48,4 +50,13 @@ impl Drop for Entered {
 /// `None` on a thread that Python code has started by itself.
 pub fn current() -> Option<Current> {
     CURRENT.with_borrow(|stack| stack.last().cloned())
+}
+
+pub fn line_begun() {
+    BEGUN.set(true);
+}
+
+/// Whether a line was begun since the last time this was asked.
+pub fn take_line_begun() -> bool {
+    BEGUN.replace(false)
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use pyrt::call::{self, Source};
 use pyrt::{Attached, Kept, Obj, PyResult, thread};
 
+use crate::current;
 use crate::refs::Exported;
 use crate::ticket::lock;
 
@@ -20,6 +21,7 @@ pub struct Interp {
     python: thread::Interp,
     native: Kept,
     cancelled: Kept,
+    flush: Kept,
     code: Mutex<HashMap<(Source, Vec<u8>), Arc<Kept>>>,
     pub exported: Exported,
     /// Deepest nesting that Python's recursion limit was raised for.
@@ -39,6 +41,7 @@ impl Interp {
         let native = call::import_c(py, c"erlang._native")?;
         let errors = call::import_c(py, c"erlang._errors")?;
         let cancelled = errors.getattr_c(c"Cancelled")?;
+        let flush = call::import_c(py, c"erlang._stdio")?.getattr_c(c"flush_thread")?;
         let Some(python) = thread::Interp::current(py) else {
             let class = pyrt::error::Builtin::RuntimeError;
             return Err(pyrt::PyError::new(py, class, "no interpreter"));
@@ -47,6 +50,7 @@ impl Interp {
             python,
             native: Kept::new(native),
             cancelled: Kept::new(cancelled),
+            flush: Kept::new(flush),
             code: Mutex::new(HashMap::new()),
             exported: Exported::default(),
             depth: AtomicUsize::new(0),
@@ -106,6 +110,16 @@ impl Interp {
         // I3: the lock is gone before code objects are released.
         drop(dropped);
         Ok(code)
+    }
+
+    /// Sends the line this thread has begun to whom it runs for: the next job is another's.
+    pub fn flush_line(&self, py: Attached<'_>) {
+        if current::take_line_begun()
+            && let Some(flush) = self.flush.get(py)
+            && let Err(error) = flush.call(&[])
+        {
+            error.unraisable(c"flushing output");
+        }
     }
 
     pub fn release_exported(&self, py: Attached<'_>) {

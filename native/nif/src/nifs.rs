@@ -228,6 +228,11 @@ fn executor_ready(env: Env<'_>, slot: ResourceArc<Slot>) -> bool {
 }
 
 #[rustler::nif]
+fn executor_leaves(env: Env<'_>) -> bool {
+    callback::executor_leaves(&env.pid())
+}
+
+#[rustler::nif]
 fn executor_takes(env: Env<'_>, slot: ResourceArc<Slot>, id: u64) -> bool {
     callback::executor_takes(id, env.pid(), slot)
 }

@@ -299,7 +299,8 @@ impl Pool {
     }
 
     /// What a thread without a job does: waits to lead, or stands by.
-    pub fn follow(self: &Arc<Self>, me: &Arc<Thread>) -> Turn {
+    /// `surplus`: it ends when there is nothing to do for a while.
+    pub fn follow(self: &Arc<Self>, me: &Arc<Thread>, surplus: bool) -> Turn {
         lock(&self.members).idle.push(me.clone());
         loop {
             let seen = me.signal();
@@ -320,7 +321,6 @@ impl Pool {
                 }
                 continue;
             }
-            let surplus = lock(&self.members).all.len() > self.size;
             me.wait(seen, Duration::ZERO, surplus.then_some(SURPLUS_STAYS));
             if surplus && me.signal() == seen && self.unlist(me) {
                 return Turn::End;
@@ -390,9 +390,15 @@ impl Pool {
     }
 
     /// The leader starts a job.
-    pub fn starts(&self, me: &Thread) {
+    pub fn starts(self: &Arc<Self>, me: &Thread) {
         self.started.fetch_add(1, Ordering::AcqRel);
         self.say(me, RUNNING);
+        // SeqCst, pairs with the fence in `ring`: a job that came before this one ran has woken
+        // nobody, so whoever starts one with others behind it makes sure that a standby looks.
+        fence(Ordering::SeqCst);
+        if !self.queue.is_empty() && !self.is_single() && !self.armed.load(Ordering::Relaxed) {
+            self.wake_standby();
+        }
     }
 
     /// It has finished it.
@@ -402,7 +408,7 @@ impl Pool {
 
     /// The leader has nothing to do: awake for `spin`, then asleep. Returns whether work came while
     /// it was still awake.
-    pub fn idle(&self, me: &Arc<Thread>, spin: Duration) -> bool {
+    pub fn idle(&self, me: &Arc<Thread>, spin: Duration, surplus: bool) -> bool {
         if me.spin(spin, || !self.queue.is_empty()) {
             return true;
         }
@@ -413,10 +419,31 @@ impl Pool {
         // SeqCst, pairs with the fence in `ring`.
         fence(Ordering::SeqCst);
         if self.is_empty() && self.may_take(me) {
-            me.wait(seen, Duration::ZERO, None);
+            me.wait(seen, Duration::ZERO, surplus.then_some(SURPLUS_STAYS));
         }
         self.say(me, IDLE);
+        if surplus && me.signal() == seen {
+            self.step_down(me);
+        }
         false
+    }
+
+    /// A surplus thread gives the lead to one that stays, so that it can end.
+    fn step_down(&self, me: &Thread) {
+        let next = {
+            let mut members = lock(&self.members);
+            if !self.leads(me) {
+                return;
+            }
+            let next = members.idle.pop();
+            if let Some(thread) = &next {
+                self.set_leader(&mut members, thread);
+            }
+            next
+        };
+        if let Some(thread) = next {
+            thread.wake();
+        }
     }
 
     /// A thread of this pool begins to wait for Erlang: if it leads, somebody else shall.

@@ -23,7 +23,7 @@ pub struct NodeModule {
     cancelled: Kept,
 }
 
-static FUNCTIONS: [Function; 8] = [
+static FUNCTIONS: [Function; 9] = [
     function!(
         c"call",
         call_,
@@ -45,6 +45,11 @@ static FUNCTIONS: [Function; 8] = [
         c"write",
         write,
         c"write(text): to the group leader of the process this code runs for"
+    ),
+    function!(
+        c"line_begun",
+        line_begun,
+        c"line_begun(): output of this thread waits to be flushed"
     ),
     function!(
         c"sleep",
@@ -330,6 +335,11 @@ fn write<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py
         None => runtime::group_leader(),
     };
     log::write_chars(&leader, &text);
+    Ok(Obj::none(args.py()))
+}
+
+fn line_begun<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    current::line_begun();
     Ok(Obj::none(args.py()))
 }
 

@@ -25,7 +25,7 @@ type Outcome<'py> = Result<Obj<'py>, Failure<'py>>;
 const STACK_NEEDED: usize = 1 << 20;
 
 /// Runs one job to its end, or to the end of its slice.
-pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
+pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
     if !job.ticket.start(me) {
         // Cancelled while it was queued: it never runs.
         return job.recycle();
@@ -37,8 +37,8 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
         let _ = contain("stream", || stream::pump(world, me, &stream, job));
         return;
     }
-    let outcome = contain("job", || execute(world, &job));
-    leave(world.py, me, &job);
+    let outcome = contain("job", || execute(world, &mut job));
+    leave(world, me, &job);
     let outcome = match outcome {
         Ok(outcome) => outcome.map_err(|failure| settle_failure(&job, failure)),
         Err(place) => Err(Failure::BadArgument(format!("a bug in {}", place.0))),
@@ -54,6 +54,7 @@ pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
         }
         return;
     }
+    world.interp.flush_line(world.py);
     world.interp.allow_depth(world.py, me.depth());
     match Apart::enter(world.py) {
         Ok(_apart) => run(world, me, job),
@@ -66,10 +67,11 @@ pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
 }
 
 /// The job no longer runs on this thread: no exception meant for it may stay behind.
-pub fn leave(py: Attached<'_>, me: &Arc<Thread>, job: &Job) {
+pub fn leave(world: &World<'_, '_>, me: &Arc<Thread>, job: &Job) {
+    world.interp.flush_line(world.py);
     me.pop_job();
     if job.ticket.take_raised() {
-        thread::raise_in(py, me.ident(), None);
+        thread::raise_in(world.py, me.ident(), None);
     }
 }
 
@@ -82,7 +84,7 @@ pub fn settle_failure<'py>(job: &Job, failure: Failure<'py>) -> Failure<'py> {
     }
 }
 
-fn execute<'py>(world: &World<'_, 'py>, job: &Job) -> Outcome<'py> {
+fn execute<'py>(world: &World<'_, 'py>, job: &mut Job) -> Outcome<'py> {
     match job.op {
         Op::Call => call(world, job),
         Op::Eval => eval(world, job, Source::Expression),
@@ -94,24 +96,30 @@ fn execute<'py>(world: &World<'_, 'py>, job: &Job) -> Outcome<'py> {
 }
 
 /// The object a stream iterates over.
-pub fn iterator<'py>(world: &World<'_, 'py>, job: &Job) -> Outcome<'py> {
+pub fn iterator<'py>(world: &World<'_, 'py>, job: &mut Job) -> Outcome<'py> {
     execute(world, job)
 }
 
-fn call<'py>(world: &World<'_, 'py>, job: &Job) -> Outcome<'py> {
-    let segments = job.segments();
-    let host = JobHost { world, job };
+fn call<'py>(world: &World<'_, 'py>, job: &mut Job) -> Outcome<'py> {
     let mut args = Vec::new();
-    let call = etf::decode_call(&world.bound, &host, input(&segments), &mut args)?;
+    let call = {
+        let segments = job.segments();
+        let host = JobHost { world, job };
+        etf::decode_call(&world.bound, &host, input(&segments), &mut args)?
+    };
+    job.decodes = None;
     let function = find(world, job, &call.module, &call.function)?;
     Ok(function.call_owned(&args, call.names.as_ref())?)
 }
 
-fn eval<'py>(world: &World<'_, 'py>, job: &Job, kind: Source) -> Outcome<'py> {
-    let segments = job.segments();
-    let host = JobHost { world, job };
+fn eval<'py>(world: &World<'_, 'py>, job: &mut Job, kind: Source) -> Outcome<'py> {
     // {Code, Locals}; the code as bytes whatever is in it.
-    let pair = etf::decode(&world.bound, &host, input(&segments))?;
+    let pair = {
+        let segments = job.segments();
+        let host = JobHost { world, job };
+        etf::decode(&world.bound, &host, input(&segments))?
+    };
+    job.decodes = None;
     let (Some(code), Some(locals)) = (pair.tuple_item(0), pair.tuple_item(1)) else {
         return Err(Failure::BadArgument("code and locals".to_owned()));
     };

@@ -61,11 +61,11 @@ enum End<'py> {
 
 /// Sends items until there are none, the window is full or the slice is over.
 pub fn pump(world: &World<'_, '_>, me: &Arc<Thread>, stream: &Arc<Stream>, mut job: Box<Job>) {
-    let end = match iterator(world, stream, &job) {
+    let end = match iterator(world, stream, &mut job) {
         Ok(items) => slice(world, stream, &mut job, &items),
         Err(failure) => End::Failed(failure),
     };
-    run::leave(world.py, me, &job);
+    run::leave(world, me, &job);
     match end {
         End::Over => finish(job, Answer::Term(Raw::atom(atoms::done()))),
         End::Failed(failure) => {
@@ -94,7 +94,7 @@ fn pause(stream: &Stream, job: Box<Job>) {
 fn iterator<'py>(
     world: &World<'_, 'py>,
     stream: &Stream,
-    job: &Job,
+    job: &mut Job,
 ) -> Result<Obj<'py>, Failure<'py>> {
     let known = lock(&stream.iterator).clone();
     if let Some(items) = known.and_then(|kept| kept.get(world.py)) {

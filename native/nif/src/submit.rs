@@ -18,7 +18,7 @@ use crate::stream::Stream;
 /// Whether a job may nest on the thread that waits for its caller's callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// The caller waits for the answer.
+    /// The caller waits for the answer, wherever it is made.
     Yes,
     No,
 }
@@ -34,6 +34,7 @@ fn submit<'a>(
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<Term<'a>> {
+    let default = pool.is_atom();
     let Some(pool) = pool_of(pool) else {
         return Ok(atoms::not_running().encode(env));
     };
@@ -44,7 +45,9 @@ fn submit<'a>(
     job.reply = Reply::Key(job.env.copy(key));
     let ticket = job.ticket.clone();
     job.slot.remember(ticket.clone());
-    Ok(match admit(job, Wait::Yes) {
+    // Somebody else's thread only where the caller did not name a pool.
+    let wait = if default { Wait::Yes } else { Wait::No };
+    Ok(match admit(job, wait) {
         Ok(()) => ticket.id().encode(env),
         Err(refused) => refusal(refused).encode(env),
     })
@@ -183,7 +186,6 @@ fn pool_of(term: Term<'_>) -> Option<Arc<Pool>> {
 fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {
     job.decodes = Some(job.pool.interp.exported.decodes());
     if wait == Wait::Yes
-        && !job.pool.is_single()
         && let Some(thread) = job.slot.nest()
     {
         // The caller runs a callback of that thread and waits: nowhere else is sure to be free.

@@ -33,20 +33,20 @@ pub fn work(pool: &Arc<Pool>, surplus: bool) {
         return;
     };
     pool.join(&me, surplus);
-    while let Turn::Lead = pool.follow(&me) {
-        lead(pool, &me, &mut state);
+    while let Turn::Lead = pool.follow(&me, surplus) {
+        lead(pool, &me, &mut state, surplus);
     }
     pool.leave(&me);
 }
 
-fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
+fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplus: bool) {
     let mut misses = 0u32;
     while pool.may_take(me) {
         if pool.is_empty() {
             // Spinning pays while calls come in quick succession, and only then.
             let look = misses < MOST_MISSES || misses % PROBE_EVERY == 0;
             let spin = if look { SPIN } else { Duration::ZERO };
-            misses = if pool.idle(me, spin) {
+            misses = if pool.idle(me, spin, surplus) {
                 0
             } else {
                 misses.wrapping_add(1)
