@@ -90,7 +90,8 @@ still_true() {
     esac
 }
 
-# Sets `pythons` (rows, the best first) and `refused` (version, path and why, one per line).
+# Sets `pythons` (rows, the best first), `twins` (rows: the oldest release of each tag, where it
+# is not the one in `pythons`) and `refused` (version, path and why, one per line).
 find_pythons() {
     mkdir -p "$root/_build"
     probed=$(probe_candidates)
@@ -101,13 +102,18 @@ find_pythons() {
         mv "$probe_cache.new.$$" "$probe_cache"
     fi
     find_named_python
-    pythons=$(
-        {
-            [ -z "$named_row" ] || printf '%s\n' "$named_row"
-            printf '%s\n' "$probed" | cut -f 3- | sort -s -r -k 1,1
-        } | awk -F '\t' -v OFS='\t' '$8 == "ok" && !seen[$2]++ { print $2, $3, $4, $5, $6, $7 }'
+    find_sorted=$(
+        [ -z "$named_row" ] || printf '%s\n' "$named_row"
+        printf '%s\n' "$probed" | cut -f 3- | sort -s -r -k 1,1
     )
-    refused=$(printf '%s\n' "$probed" | cut -f 3- | sort -s -r -k 1,1 |
+    pythons=$(printf '%s\n' "$find_sorted" | awk -F '\t' -v OFS='\t' '
+        $8 == "ok" && !seen[$2]++ { print $2, $3, $4, $5, $6, $7 }')
+    twins=$(printf '%s\n' "$find_sorted" | awk -F '\t' -v OFS='\t' '
+        $8 != "ok" { next }
+        !($2 in first) { first[$2] = $3 }
+        $3 != first[$2] { last[$2] = $2 OFS $3 OFS $4 OFS $5 OFS $6 OFS $7 }
+        END { for (tag in last) print last[tag] }')
+    refused=$(printf '%s\n' "$find_sorted" |
         awk -F '\t' 'NF && $8 != "ok" { print $3 " (" $4 ") " $8 }')
 }
 
@@ -188,6 +194,11 @@ dev_pythons() {
         printf '  %-8s %-10s %s\n' "$py_tag" "$py_version" "$py_exe"
     done <<ROWS
 $pythons
+ROWS
+    while read_python; do
+        printf '  %-8s %-10s %s (for the smoke set)\n' "$py_tag" "$py_version" "$py_exe"
+    done <<ROWS
+$twins
 ROWS
     [ -z "$refused" ] || printf '%s\n' "$refused" | sed 's/^/  not used: /'
 }

@@ -26,6 +26,7 @@ dev_test() {
     done <<ROWS
 $chosen
 ROWS
+    [ -n "$words$opt_pythons" ] || test_on_twins
     note_refused
     print_summary
 }
@@ -107,9 +108,20 @@ test_on_python() {
             venv=''
         }
     fi
-    ! wanted ct || test_ct "$1"
+    ! wanted ct || test_ct "$1" "$py_tag"
     ! wanted python || test_python "$1"
     [ "$1" = smoke ] || ! wanted elixir || test_elixir
+}
+
+# A native library serves every release of its X.Y: the oldest one here proves it.
+test_on_twins() {
+    while read_python; do
+        say "${bold}Python $py_version$plain ($py_exe): smoke, with the library of $py_tag"
+        venv=''
+        test_ct smoke "$py_tag-$py_version"
+    done <<ROWS
+$twins
+ROWS
 }
 
 test_dev() {
@@ -135,7 +147,9 @@ run_rust() {
         cargo test --target-dir "target/$py_tag" --no-fail-fast $rust_crates
 }
 
+# test_ct all|smoke NAME: NAME is that of the logs.
 test_ct() {
+    ct_name=$2
     can_run_node ct || return 0
     ct_suites=$want_suites
     if [ "$1" = smoke ] && [ -z "$ct_suites" ]; then
@@ -147,11 +161,11 @@ test_ct() {
         test/py_smoke_SUITE) [ -f test/py_smoke_SUITE.erl ] ||
             { note "ct on $py_version: there is no test/py_smoke_SUITE.erl" && return 0; } ;;
     esac
-    counted ct "Common Test" "$py_version" "test-ct-$py_tag" run_ct
+    counted ct "Common Test" "$py_version" "test-ct-$ct_name" run_ct
 }
 
 run_ct() {
-    set -- --logdir "_build/test/logs-$py_tag"
+    set -- --logdir "_build/test/logs-$ct_name"
     [ -z "$ct_suites" ] || set -- "$@" --suite "$ct_suites"
     [ -z "$want_case" ] || set -- "$@" --case "$want_case"
     limited env PYTHON="$py_exe" PY_TEST_VENV="$venv" rebar3 ct "$@"

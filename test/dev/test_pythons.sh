@@ -47,6 +47,17 @@ the_newest_comes_first() {
     contains "$refused" "3.10.2 ($PYENV_ROOT/versions/e/bin/python3) is older than 3.11"
 }
 
+the_oldest_release_of_a_tag_is_its_twin() {
+    fake_machine twins
+    fake_python "$PYENV_ROOT/versions/a" 3.11.7 ok
+    fake_python "$PYENV_ROOT/versions/b" 3.11.2 ok
+    fake_python "$PYENV_ROOT/versions/c" 3.11.4 ok
+    fake_python "$PYENV_ROOT/versions/d" 3.13.0 ok
+    find_pythons
+    same "cp313 3.13.0 cp311 3.11.7 " "$(tags)"
+    same "cp311 3.11.2" "$(printf '%s\n' "$twins" | cut -f 1,2 | tr '\t' ' ')"
+}
+
 the_gil_comes_before_free_threads() {
     fake_machine free
     fake_python "$PYENV_ROOT/versions/a" 3.14.2t ok
@@ -120,6 +131,7 @@ chosen_by_version() {
 }
 
 prove "the newest Python comes first, one for each tag" the_newest_comes_first
+prove "the oldest release of a tag is kept for the smoke set" the_oldest_release_of_a_tag_is_its_twin
 prove "of one version the build with a GIL comes before free threads" \
     the_gil_comes_before_free_threads
 prove "\$PYTHON wins over a newer one, also as a path relative to the caller" the_named_one_wins
