@@ -355,7 +355,7 @@ last_error() -> py_details:last().
 %% The two plain forms, most of all calls, need no map of options.
 run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
     py_call:sync(default, Op, 0, Payload, py_call:default_timeout());
-run(Op, {ok, Payload}, Timeout) when is_integer(Timeout), Timeout >= 0; Timeout =:= infinity ->
+run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout) ->
     py_call:sync(default, Op, 0, Payload, Timeout);
 run(Op, Encoded, Opts) ->
     with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->

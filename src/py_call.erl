@@ -155,7 +155,7 @@ await(Ref, Timeout) ->
         {py_response, Ref, Answer} -> answer(Answer);
         {async_result, Ref, Answer} -> answer(Answer)
     after Timeout ->
-        ok = py_nif:cancel_ref(Ref),
+        ok = cancel_ref(Ref),
         receive
             {py_response, Ref, Answer} -> answer(Answer);
             {async_result, Ref, Answer} -> answer(Answer)
@@ -168,7 +168,7 @@ answer(Answer) -> detail(Answer).
 
 -spec cancel(py_nif:job_ref()) -> ok.
 cancel(Ref) ->
-    ok = py_nif:cancel_ref(Ref),
+    ok = cancel_ref(Ref),
     %% What was sent before is of no use to anybody.
     receive
         {py_response, Ref, _} -> ok;
@@ -176,9 +176,21 @@ cancel(Ref) ->
     after 0 -> ok
     end.
 
+%% A job that was refused has an ordinary reference.
+cancel_ref(Ref) ->
+    try
+        py_nif:cancel_ref(Ref)
+    catch
+        error:badarg when is_reference(Ref) -> ok
+    end.
+
 %% The bytes of a call, or what is wrong with its arguments.
 -spec payload(name(), name(), [term()], kwargs()) ->
     {ok, py_nif:payload()} | {error, {bad_argument, atom()}}.
+payload([_ | _] = Module, Function, Args, Kwargs) ->
+    text_payload(Module, Function, Args, Kwargs);
+payload(Module, [_ | _] = Function, Args, Kwargs) ->
+    text_payload(Module, Function, Args, Kwargs);
 payload(Module, Function, Args, Kwargs) ->
     case is_name(Module) andalso is_name(Function) andalso is_map(Kwargs) of
         true ->
@@ -191,9 +203,23 @@ payload(Module, Function, Args, Kwargs) ->
             {error, {bad_argument, wrong_part(Module, Function)}}
     end.
 
-is_name(Name) when is_atom(Name); is_binary(Name) -> true;
-is_name([_ | _] = Name) -> io_lib:printable_unicode_list(Name);
-is_name(_) -> false.
+%% Strings are made binaries: the encoding of a list of characters depends on the characters.
+text_payload(Module, Function, Args, Kwargs) ->
+    case {name(Module), name(Function)} of
+        {{ok, M}, {ok, F}} -> payload(M, F, Args, Kwargs);
+        {error, _} -> {error, {bad_argument, module}};
+        {_, error} -> {error, {bad_argument, function}}
+    end.
+
+name([_ | _] = Name) ->
+    case io_lib:printable_unicode_list(Name) of
+        true -> {ok, <<<<Char/utf8>> || Char <- Name>>};
+        false -> error
+    end;
+name(Name) ->
+    {ok, Name}.
+
+is_name(Name) -> is_atom(Name) orelse is_binary(Name).
 
 wrong_part(Module, Function) ->
     case {is_name(Module), is_name(Function)} of
@@ -224,7 +250,7 @@ source(_Code, _Locals) ->
 
 %% A timeout or a map of options, checked.
 -spec options(timeout() | opts()) -> {ok, options()} | {error, py_error:reason()}.
-options(Timeout) when is_integer(Timeout), Timeout >= 0; Timeout =:= infinity ->
+options(Timeout) when ?IS_TIMEOUT(Timeout) ->
     {ok, (defaults())#{timeout := Timeout}};
 options(Opts) when is_map(Opts) ->
     maps:fold(fun option/3, {ok, defaults()}, Opts);
@@ -247,7 +273,7 @@ default_timeout() ->
 
 option(_Key, _Value, {error, _} = Error) ->
     Error;
-option(timeout, Value, {ok, Options}) when is_integer(Value), Value >= 0; Value =:= infinity ->
+option(timeout, Value, {ok, Options}) when ?IS_TIMEOUT(Value) ->
     {ok, Options#{timeout := Value}};
 option(traceback, true, {ok, #{flags := Flags} = Options}) ->
     {ok, Options#{flags := Flags bor ?FLAG_TRACEBACK}};

@@ -133,6 +133,8 @@ fn prepare<'py>(py: Attached<'py>, settings: &Settings) -> PyResult<'py, Interp>
     path.call_method(c"insert", &[&Obj::int(py, 0)?, &package])?;
     let interval = Obj::float(py, settings.switch_interval.as_secs_f64())?;
     sys.call_method(c"setswitchinterval", &[&interval])?;
+    pyloop::load(py)?;
+    pyrt::module::load_inbuilt(py, "erlang._node")?;
     let interp = Interp::current(py)?;
     call::import_c(py, c"erlang._boot")?.call_method(c"start", &[])?;
     Ok(interp)

@@ -4,7 +4,6 @@
 
 use std::sync::OnceLock;
 
-use pyrt::call::{import_c, imported};
 use pyrt::module::{Definition, END, Function, Module};
 use pyrt::{Attached, Obj, PyResult, function};
 
@@ -68,22 +67,9 @@ pub extern "C" fn init() -> *mut pyrt::module::__ffi::PyObject {
     definition().init()
 }
 
-/// Imports the `erlang._native` that is part of this library, before the package around it: early
-/// releases of Python 3.11 (Debian 12 has one) find no built-in module inside a package, but are
-/// content with one that is in `sys.modules` already.
+/// Imports the `erlang._native` that is part of this library, before the package around it.
 pub fn load<'py>(py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-    let name = Obj::text(py, "erlang._native")?;
-    if let Some(module) = imported(&name)? {
-        return Ok(module);
-    }
-    let machinery = import_c(py, c"importlib.machinery")?;
-    let importer = machinery.getattr_c(c"BuiltinImporter")?;
-    let spec = importer.call_method(c"find_spec", &[&name])?;
-    let module = import_c(py, c"importlib.util")?.call_method(c"module_from_spec", &[&spec])?;
-    importer.call_method(c"exec_module", &[&module])?;
-    let modules = import_c(py, c"sys")?.getattr_c(c"modules")?;
-    modules.dict_set(&name, &module)?;
-    Ok(module)
+    pyrt::module::load_inbuilt(py, "erlang._native")
 }
 
 /// The state of `erlang._native` in this interpreter, from the module object.

@@ -167,6 +167,25 @@ unsafe extern "C" fn free<M: Module>(module: *mut c_void) {
     }
 }
 
+/// Imports a module that is part of the host library and lies in a package, before that package:
+/// early releases of Python 3.11 (Debian 12 has one) find no built-in module inside a package, but
+/// are content with one that is in `sys.modules` already.
+pub fn load_inbuilt<'py>(py: Attached<'py>, name: &str) -> PyResult<'py, Obj<'py>> {
+    let name = Obj::text(py, name)?;
+    if let Some(module) = crate::call::imported(&name)? {
+        return Ok(module);
+    }
+    let importlib = crate::call::import_c(py, c"_frozen_importlib")?;
+    let importer = importlib.getattr_c(c"BuiltinImporter")?;
+    let spec = importer.call_method(c"find_spec", &[&name])?;
+    let module = importlib.call_method(c"module_from_spec", &[&spec])?;
+    // As importlib does it: whoever imports it while it is being filled finds it.
+    let modules = crate::call::import_c(py, c"sys")?.getattr_c(c"modules")?;
+    modules.dict_set(&name, &module)?;
+    importer.call_method(c"exec_module", &[&module])?;
+    Ok(module)
+}
+
 /// Adds `value` to the module under `name`.
 pub fn add<'py>(module: &Obj<'py>, name: &CStr, value: &Obj<'py>) -> PyResult<'py, ()> {
     // SAFETY: I1, attached; the name ends in NUL; takes its own reference.
