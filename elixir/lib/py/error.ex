@@ -1,0 +1,11 @@
+defmodule Py.Error do
+  @moduledoc "The reasons in `{:error, reason}`, with Elixir names. See `:py_error`."
+
+  @type reason :: :py_error.reason()
+
+  @doc "One sentence or more: what happened, and what to do about it."
+  defdelegate format(reason), to: :py_error
+
+  @doc "Whether the term belongs to the closed list of reasons."
+  defdelegate is_reason(term), to: :py_error
+end
