@@ -1,0 +1,126 @@
+%% Every example is run as its head says, and shows what it promises.
+-module(py_examples_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    hello/1,
+    call_back/1,
+    stream_words/1,
+    numpy_stats/1,
+    parallel_requests/1,
+    elixir/1,
+    every_example_has_a_test_case_and_is_short/1
+]).
+
+-define(LIMIT, 60_000).
+-define(MOST_LINES, 80).
+
+all() ->
+    [
+        hello,
+        call_back,
+        stream_words,
+        numpy_stats,
+        parallel_requests,
+        elixir,
+        every_example_has_a_test_case_and_is_short
+    ].
+
+init_per_suite(Config) ->
+    [{root, root(filename:absname(filename:dirname(code:which(?MODULE))))} | Config].
+
+end_per_suite(_Config) ->
+    ok.
+
+hello(Config) ->
+    Output = escript("hello", ["Joe"], Config),
+    shows(["says the answer is 42\n", "Hello, Joe!\n"], Output).
+
+call_back(Config) ->
+    Output = escript("call_back", [], Config),
+    shows(["1 of 3\n2 of 3\n3 of 3\n", "total: 7400\n", "ghost has no price"], Output).
+
+stream_words(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "words.txt"),
+    ok = file:write_file(File, [lists:duplicate(100, "one "), "\n", lists:duplicate(50, "two ")]),
+    Output = escript("stream_words", [File], Config),
+    shows(["2 different words\n", " 100 one\n", "  50 two\n"], Output),
+    Missing = escript("stream_words", [File ++ ".missing"], Config),
+    shows(["FileNotFoundError"], Missing).
+
+numpy_stats(Config) ->
+    case os:getenv("PY_TEST_VENV") of
+        Venv when Venv =:= false; Venv =:= "" ->
+            %% There may be one in the interpreter's own packages.
+            Output = escript("numpy_stats", [], Config),
+            ?assertMatch({match, _}, re:run(Output, "numpy is not installed|mean 250000\\.250"));
+        Venv ->
+            Output = escript("numpy_stats", [Venv], Config),
+            shows(["mean 250000.250\n", "linspace: [0.0,0.25,0.5,0.75,1.0]\n"], Output)
+    end.
+
+parallel_requests(Config) ->
+    Output = escript("parallel_requests", [], Config),
+    {match, [Time]} = re:run(Output, "50 of 50 requests fine in (\\d+) ms", [{capture, all_but_first, list}]),
+    ?assert(list_to_integer(Time) < 2500).
+
+elixir(Config) ->
+    case os:find_executable("elixir") of
+        false ->
+            {skip, "there is no elixir"};
+        Elixir ->
+            Args = ["-r", "elixir/lib/**/*.ex", "examples/elixir/hello.exs"],
+            Output = run(Elixir, Args, Config),
+            shows(["mean: 3\n", "first-post, second-post\n", "ZeroDivisionError"], Output)
+    end.
+
+every_example_has_a_test_case_and_is_short(Config) ->
+    Examples = filename:join(proplists:get_value(root, Config), "examples"),
+    {ok, Names} = file:list_dir(Examples),
+    ?assertEqual([], [Name || Name <- Names, not lists:member(list_to_atom(Name), all())]),
+    Long = [
+        File
+     || File <- filelib:wildcard("*/*.{erl,py,exs}", Examples),
+        {ok, Text} <- [file:read_file(filename:join(Examples, File))],
+        length(binary:matches(Text, <<"\n">>)) > ?MOST_LINES
+    ],
+    ?assertEqual([], Long).
+
+%% ---- how they are run
+
+escript(Name, Args, Config) ->
+    File = filename:join(["examples", Name, Name ++ ".erl"]),
+    run(filename:join([code:root_dir(), "bin", "escript"]), [File | Args], Config).
+
+run(Program, Args, Config) ->
+    Libs = filename:dirname(filename:dirname(filename:dirname(code:which(py)))),
+    Port = open_port({spawn_executable, Program}, [
+        {args, Args},
+        {cd, proplists:get_value(root, Config)},
+        {env, [{"ERL_LIBS", Libs}, {"LC_ALL", "C.UTF-8"}]},
+        binary, exit_status, stderr_to_stdout
+    ]),
+    {Status, Output} = collect(Port, <<>>),
+    ct:log("~ts", [Output]),
+    ?assertEqual(0, Status),
+    Output.
+
+collect(Port, Output) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, <<Output/binary, Data/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Output}
+    after ?LIMIT -> error({no_end, Output})
+    end.
+
+shows(Texts, Output) ->
+    ?assertEqual([], [Text || Text <- Texts, string:find(Output, Text) =:= nomatch]).
+
+%% The project is above the build directory that this suite was compiled into.
+root("/") -> error("the suite is not in a build directory of the project");
+root(Dir) ->
+    case filelib:is_file(filename:join(Dir, "dev")) andalso filelib:is_dir(filename:join(Dir, "native")) of
+        true -> Dir;
+        false -> root(filename:dirname(Dir))
+    end.
