@@ -1,0 +1,176 @@
+%% Every code block of the documentation is run (`py_snippets' says how); one test case per page.
+-module(py_docs_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    readme/1,
+    contributing/1,
+    getting_started/1,
+    calling_python/1,
+    types/1,
+    errors_and_timeouts/1,
+    streaming/1,
+    callbacks/1,
+    pools_and_contexts/1,
+    threading/1,
+    virtual_environments/1,
+    security/1,
+    every_page_has_a_test_case/1,
+    every_link_within_the_project_leads_somewhere/1,
+    a_wrong_snippet_fails_its_page/1
+]).
+
+-define(LIMIT, 60_000).
+
+all() ->
+    [
+        readme,
+        contributing,
+        getting_started,
+        calling_python,
+        types,
+        errors_and_timeouts,
+        streaming,
+        callbacks,
+        pools_and_contexts,
+        threading,
+        virtual_environments,
+        security,
+        every_page_has_a_test_case,
+        every_link_within_the_project_leads_somewhere,
+        a_wrong_snippet_fails_its_page
+    ].
+
+init_per_suite(Config) ->
+    [{root, root(filename:absname(filename:dirname(code:which(?MODULE))))} | Config].
+
+end_per_suite(_Config) ->
+    ok.
+
+%% Each page with a Python of its own settings: the security page changes them.
+init_per_testcase(Case, Config) ->
+    {ok, _} = application:ensure_all_started(erlang_python),
+    use_venv(os:getenv("PY_TEST_VENV")),
+    [{scratch, filename:join(proplists:get_value(priv_dir, Config), Case)} | Config].
+
+end_per_testcase(_Case, Config) ->
+    Scratch = unicode:characters_to_binary(proplists:get_value(scratch, Config)),
+    _ = py:eval("place in sys.path and sys.path.remove(place)", #{place => Scratch}),
+    _ = py:deactivate_venv(),
+    ok = application:stop(erlang_python),
+    ok = application:unset_env(erlang_python, audit),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ok = application:stop(erlang_python).
+
+use_venv(Venv) when Venv =:= false; Venv =:= "" -> ok;
+use_venv(Venv) -> ok = py:activate_venv(Venv).
+
+readme(Config) -> page("README.md", Config).
+contributing(Config) -> page("CONTRIBUTING.md", Config).
+getting_started(Config) -> page("docs/getting-started.md", Config).
+calling_python(Config) -> page("docs/calling-python.md", Config).
+types(Config) -> page("docs/types.md", Config).
+errors_and_timeouts(Config) -> page("docs/errors-and-timeouts.md", Config).
+streaming(Config) -> page("docs/streaming.md", Config).
+callbacks(Config) -> page("docs/callbacks.md", Config).
+pools_and_contexts(Config) -> page("docs/pools-and-contexts.md", Config).
+threading(Config) -> page("docs/threading.md", Config).
+virtual_environments(Config) -> page("docs/virtual-environments.md", Config).
+security(Config) -> page("docs/security.md", Config).
+
+every_page_has_a_test_case(Config) ->
+    Pages = filelib:wildcard("*.md", filename:join(proplists:get_value(root, Config), "docs")),
+    Cases = [list_to_atom(lists:flatten(string:replace(filename:rootname(Page), "-", "_", all))) || Page <- Pages],
+    ?assertEqual([], Cases -- all()).
+
+every_link_within_the_project_leads_somewhere(Config) ->
+    Root = proplists:get_value(root, Config),
+    Pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md" | filelib:wildcard("docs/*.md", Root)],
+    Broken = [
+        {Page, Link}
+     || Page <- Pages,
+        Link <- links(filename:join(Root, Page)),
+        not filelib:is_file(filename:join([Root, filename:dirname(Page), Link]))
+    ],
+    ?assertEqual([], Broken).
+
+a_wrong_snippet_fails_its_page(Config) ->
+    fails("```erlang\n1 + 1.\n%% => 3\n```\n", Config),
+    fails("```erlang\nerror(oops).\n```\n", Config),
+    fails("```erlang\n#{a => 1, b => 2}.\n%% => #{a => 1}\n```\n", Config),
+    fails("```erlang\n[{erlang_python, [{no_such_key, 1}]}].\n```\n", Config),
+    fails("```python\n# wrong_snippet.py\nraise ValueError\n```\n", Config),
+    fails("```sh\n./dev nonsense\n```\n", Config),
+    fails("```erl\nok.\n```\n", Config),
+    fails("```erlang\nok.\n", Config),
+    case os:find_executable("elixir") of
+        false -> ok;
+        _ -> fails("```elixir\n1 + 1\n# => 3\n```\n", Config)
+    end.
+
+fails(Text, Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "wrong.md"),
+    ok = file:write_file(File, Text),
+    ?assertError(_, check(File, Config), Text).
+
+page(Page, Config) ->
+    check(filename:join(proplists:get_value(root, Config), Page), Config).
+
+check(File, Config) ->
+    py_snippets:check(File, #{
+        scratch => proplists:get_value(scratch, Config),
+        root => proplists:get_value(root, Config),
+        elixir => fun(Blocks) -> elixir(Blocks, Config) end
+    }).
+
+%% ---- elixir
+
+elixir([], _Config) ->
+    ok;
+elixir(Blocks, Config) ->
+    case os:find_executable("elixir") of
+        false -> ct:comment("there is no elixir: its snippets were not run");
+        Elixir -> elixir(Elixir, Blocks, Config)
+    end.
+
+elixir(Elixir, Blocks, Config) ->
+    File = proplists:get_value(scratch, Config) ++ ".blocks",
+    Texts = [{Line, unicode:characters_to_binary(Text)} || {Line, Text} <- Blocks],
+    ok = file:write_file(File, term_to_binary(Texts)),
+    Script = filename:join(proplists:get_value(data_dir, Config), "page.exs"),
+    Libs = filename:dirname(filename:dirname(filename:dirname(code:which(py)))),
+    Port = open_port({spawn_executable, Elixir}, [
+        {args, [Script, proplists:get_value(root, Config), File]},
+        {env, [{"ERL_LIBS", Libs}, {"LC_ALL", "C.UTF-8"}]},
+        binary, exit_status, stderr_to_stdout
+    ]),
+    case collect(Port, <<>>) of
+        {0, _Output} -> ok;
+        {Status, Output} -> error({elixir, Status, Output})
+    end.
+
+collect(Port, Output) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, <<Output/binary, Data/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Output}
+    after ?LIMIT -> error({elixir, no_end, Output})
+    end.
+
+%% ---- files
+
+%% The project is above the build directory that this suite was compiled into.
+root("/") -> error("the suite is not in a build directory of the project");
+root(Dir) ->
+    case filelib:is_file(filename:join(Dir, "dev")) andalso filelib:is_dir(filename:join(Dir, "native")) of
+        true -> Dir;
+        false -> root(filename:dirname(Dir))
+    end.
+
+links(File) ->
+    {ok, Text} = file:read_file(File),
+    case re:run(Text, "\\]\\(([^)#:]+)(?:#[^)]*)?\\)", [global, {capture, all_but_first, list}]) of
+        {match, Found} -> lists:append(Found);
+        nomatch -> []
+    end.

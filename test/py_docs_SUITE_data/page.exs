@@ -1,0 +1,44 @@
+# Runs the Elixir blocks of a page: `elixir page.exs ROOT BLOCKS`, where BLOCKS is a file with the
+# line numbers and texts of the blocks. `# => pattern` after an expression says what it gives.
+defmodule Page do
+  def run(blocks) do
+    Enum.reduce(blocks, [], fn {line, text}, names ->
+      text |> String.split("\n") |> steps([], line, []) |> Enum.reduce(names, &step/2)
+    end)
+  end
+
+  # {first line, code, pattern or nil}
+  defp steps([], code, line, done), do: Enum.reverse([{line, join(code), nil} | done])
+
+  defp steps([text | rest], code, line, done) do
+    case String.split(text, "# => ", parts: 2) do
+      [before, pattern] ->
+        next = line + length(code) + 1
+        steps(rest, [], next, [{line, join([before | code]), pattern} | done])
+
+      [_] ->
+        steps(rest, [text | code], line, done)
+    end
+  end
+
+  defp join(code), do: code |> Enum.reverse() |> Enum.join("\n")
+
+  defp step({line, code, pattern}, names) do
+    {value, names} = Code.eval_string(code, names, line: line)
+
+    if pattern do
+      try do
+        Code.eval_string("#{pattern} = value", [value: value] ++ names)
+      rescue
+        MatchError -> raise "line #{line}: gave #{inspect(value)} instead of #{pattern}"
+      end
+    end
+
+    names
+  end
+end
+
+[root, file] = System.argv()
+for source <- Path.wildcard(Path.join(root, "elixir/lib/**/*.ex")), do: Code.require_file(source)
+{:ok, _} = Application.ensure_all_started(:erlang_python)
+Page.run(file |> File.read!() |> :erlang.binary_to_term())
