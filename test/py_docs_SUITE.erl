@@ -19,6 +19,7 @@
     security/1,
     every_page_has_a_test_case/1,
     every_link_within_the_project_leads_somewhere/1,
+    what_the_architecture_names_exists/1,
     a_wrong_snippet_fails_its_page/1
 ]).
 
@@ -40,6 +41,7 @@ all() ->
         security,
         every_page_has_a_test_case,
         every_link_within_the_project_leads_somewhere,
+        what_the_architecture_names_exists,
         a_wrong_snippet_fails_its_page
     ].
 
@@ -95,6 +97,29 @@ every_link_within_the_project_leads_somewhere(Config) ->
         not filelib:is_file(filename:join([Root, filename:dirname(Page), Link]))
     ],
     ?assertEqual([], Broken).
+
+what_the_architecture_names_exists(Config) ->
+    Root = proplists:get_value(root, Config),
+    {ok, Text} = file:read_file(filename:join(Root, "ARCHITECTURE.md")),
+    Files =
+        [Path || [Path] <- found("\\b((?:native|src|test|python)/[\\w/]+\\.(?:rs|erl|py))", Text)] ++
+            ["native/" ++ Crate ++ "/src/" ++ File || [Crate, File] <- found("(?<!/)\\b(nif|etf)/(\\w+\\.rs)", Text)] ++
+            ["src/" ++ Module ++ ".erl" || [Module] <- found("(?m)^  (py_\\w+)  ", Text)],
+    ?assertEqual([], [File || File <- lists:usort(Files), not filelib:is_file(filename:join(Root, File))]),
+    Tests = found("\\b(py_\\w+_SUITE):(\\w+)", Text),
+    ?assertEqual([], [Test || Test <- Tests, not is_test(Test, Root)]).
+
+is_test([Suite, Case], Root) ->
+    case file:read_file(filename:join([Root, "test", Suite ++ ".erl"])) of
+        {ok, Text} -> re:run(Text, "(?m)^" ++ Case ++ "\\(") =/= nomatch;
+        {error, enoent} -> false
+    end.
+
+found(Pattern, Text) ->
+    case re:run(Text, Pattern, [global, {capture, all_but_first, list}]) of
+        {match, Found} -> Found;
+        nomatch -> []
+    end.
 
 a_wrong_snippet_fails_its_page(Config) ->
     fails("```erlang\n1 + 1.\n%% => 3\n```\n", Config),
@@ -170,7 +195,4 @@ root(Dir) ->
 
 links(File) ->
     {ok, Text} = file:read_file(File),
-    case re:run(Text, "\\]\\(([^)#:]+)(?:#[^)]*)?\\)", [global, {capture, all_but_first, list}]) of
-        {match, Found} -> lists:append(Found);
-        nomatch -> []
-    end.
+    lists:append(found("\\]\\(([^)#:]+)(?:#[^)]*)?\\)", Text)).
