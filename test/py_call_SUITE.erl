@@ -1,0 +1,420 @@
+%% Calls under stress: timeouts, cancellation, death, isolation, nesting, load.
+%%
+%% Known traps of calls, and the test that each one has here:
+%%   timeout ignored while the worker is busy   a_timeout_is_kept_while_all_workers_are_busy,
+%%                                              a_queued_job_that_timed_out_never_runs
+%%   a timeout interrupts another caller        only_the_job_that_timed_out_is_interrupted
+%%   a late message after a timeout             a_call_that_timed_out_leaves_no_message_behind
+%%   an abandoned call burns the processor      an_abandoned_call_is_interrupted
+%%   the caller is killed                       ten_thousand_killed_callers_leave_nothing_behind
+%%   a killed worker is not replaced            a_killed_worker_is_replaced
+%%   eval with a callback is executed twice     an_eval_that_calls_back_runs_once
+%%   names of others are seen                   names_belong_to_one_process,
+%%                                              a_callback_leaves_no_names_behind
+%%   nesting deadlocks                          nesting_* (100 on one worker, 1000, spawned)
+%%   hidden time limits                         there_is_no_hidden_limit
+%%   values reach the wrong caller              every_caller_gets_its_own_value
+%%   calls hop between thread states            a_thread_keeps_its_state_for_life,
+%%                                              a_bound_process_keeps_its_thread
+%%   libpython not for all                      py_smoke_SUITE:c_extensions_find_the_symbols_of_python
+%%   the GIL on a scheduler                     py_gil_SUITE
+%%   exception names, NUL, surrogates, atoms, depth, changed dicts, binary_to_term, views
+%%                                              py_hostile_SUITE
+%%   bignums, Unicode atoms, failed conversion  py_convert_SUITE
+%%   subprocess, sys.exit, daemon threads, stop and start
+%%                                              py_life_SUITE
+-module(py_call_SUITE).
+
+-include("py_test.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
+-export([
+    as_many_calls_as_there_are_workers_block_side_by_side/1,
+    a_timeout_is_kept_while_all_workers_are_busy/1,
+    a_queued_job_that_timed_out_never_runs/1,
+    only_the_job_that_timed_out_is_interrupted/1,
+    a_call_that_timed_out_leaves_no_message_behind/1,
+    an_await_that_timed_out_leaves_no_message_behind/1,
+    a_cancelled_call_sends_nothing/1,
+    an_abandoned_call_is_interrupted/1,
+    a_job_in_a_callback_is_interrupted/1,
+    ten_thousand_killed_callers_leave_nothing_behind/1,
+    a_killed_worker_is_replaced/1,
+    an_eval_that_calls_back_runs_once/1,
+    names_belong_to_one_process/1,
+    a_callback_leaves_no_names_behind/1,
+    the_names_of_a_process_go_with_it/1,
+    nesting_100_deep_works_on_one_worker/1,
+    nesting_1000_deep_works/1,
+    nesting_past_the_stack_is_an_error/1,
+    nesting_through_a_spawned_process_works_on_one_worker/1,
+    each_nested_call_has_context_variables_of_its_own/1,
+    there_is_no_hidden_limit/1,
+    every_caller_gets_its_own_value/1,
+    a_thread_keeps_its_state_for_life/1,
+    a_bound_process_keeps_its_thread/1,
+    a_cast_runs_and_its_failure_is_logged/1,
+    a_refused_call_is_awaited_and_cancelled_like_any_other/1,
+    wrong_arguments_are_refused_by_name/1,
+    a_function_name_may_be_any_text/1
+]).
+
+all() ->
+    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
+
+is_test(Name) ->
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+
+init_per_suite(Config) ->
+    py_test:start(Config),
+    ok = py:register_pool(one, #{size => 1}),
+    ok = py:register_function(down, fun([N]) -> value(py:call(one, py_calls, down, [N])) end),
+    Config.
+
+end_per_suite(_Config) ->
+    ok = py:unregister_pool(one),
+    ok = py:unregister_function(down).
+
+init_per_testcase(_Case, Config) ->
+    {ok, _} = py:call(py_tools, notes, []),
+    Config.
+
+value({ok, Value}) -> Value;
+value(Other) -> error(Other).
+
+workers() ->
+    #{num_workers := Workers} = persistent_term:get(py_config),
+    Workers.
+
+%% ---- timeouts and cancellation
+
+as_many_calls_as_there_are_workers_block_side_by_side(_Config) ->
+    [ok = py_test:release(py_test:occupy(main, workers())) || _ <- lists:seq(1, 50)].
+
+a_timeout_is_kept_while_all_workers_are_busy(_Config) ->
+    Busy = py_test:occupy(main, workers()),
+    {Millis, Answer} = py_test:milliseconds(fun() -> py:call(py_tools, note, [x], #{}, 200) end),
+    ?assertReason(timeout, Answer),
+    ?assert(Millis >= 199),
+    ?assert(Millis < 1000),
+    ok = py_test:release(Busy).
+
+a_queued_job_that_timed_out_never_runs(_Config) ->
+    Busy = py_test:occupy(main, workers()),
+    [?assertReason(timeout, py:call(py_tools, note, [N], #{}, 20)) || N <- [1, 2, 3]],
+    Ref = py:spawn_call(py_tools, note, [4]),
+    ok = py:cancel(Ref),
+    ok = py_test:release(Busy),
+    %% Behind those, if they were still in the queue.
+    {ok, _} = py:call(py_tools, note, [last]),
+    ?assertEqual({ok, [<<"last">>]}, py:call(py_tools, notes, [])).
+
+only_the_job_that_timed_out_is_interrupted(_Config) ->
+    {Gate, [Running]} = py_test:occupy(one, 1),
+    [?assertReason(timeout, py:call(one, py_tools, note, [N], #{}, 20)) || N <- lists:seq(1, 20)],
+    ok = py_test:release({Gate, [Running]}).
+
+a_call_that_timed_out_leaves_no_message_behind(_Config) ->
+    Answers = [py:call(py_tools, nap, [0.001], #{}, N rem 4) || N <- lists:seq(1, 300)],
+    ok = py_test:nothing_waits(),
+    Errors = [Error || {error, _} = Error <- Answers],
+    [?assertReason(timeout, Error) || Error <- Errors],
+    ?assertMatch([_ | _], Errors),
+    %% And none comes later.
+    {ok, _} = py:call(py_tools, nap, [0.1]),
+    ok = py_test:nothing_waits().
+
+an_await_that_timed_out_leaves_no_message_behind(_Config) ->
+    [
+        begin
+            Ref = py:spawn_call(py_tools, nap, [0.001]),
+            case py:await(Ref, N rem 4) of
+                {ok, 0.001} -> ok;
+                Error -> ?assertReason(timeout, Error)
+            end
+        end
+     || N <- lists:seq(1, 300)
+    ],
+    {ok, _} = py:call(py_tools, nap, [0.1]),
+    ok = py_test:nothing_waits().
+
+a_cancelled_call_sends_nothing(_Config) ->
+    [
+        begin
+            Ref = py:spawn_call(operator, add, [1, 1]),
+            N rem 3 =:= 0 andalso erlang:yield(),
+            ok = py:cancel(Ref),
+            ok = py_test:nothing_waits()
+        end
+     || N <- lists:seq(1, 1000)
+    ],
+    {ok, _} = py:call(py_tools, nap, [0.1]),
+    ok = py_test:nothing_waits().
+
+an_abandoned_call_is_interrupted(_Config) ->
+    ?assertReason(timeout, py:call(py_tools, spin, [self()], #{}, 50)),
+    ok = py_test:message(<<"spinning">>),
+    ok = py_test:message(<<"stopped">>),
+    %% The same for a caller that is killed, for a cancelled ref and for an await.
+    Test = self(),
+    Pid = spawn(fun() -> py:call(py_tools, spin, [Test]) end),
+    ok = py_test:message(<<"spinning">>),
+    ok = py_test:down(Pid),
+    ok = py_test:message(<<"stopped">>),
+    Ref = py:spawn_call(py_tools, spin, [Test]),
+    ok = py_test:message(<<"spinning">>),
+    ok = py:cancel(Ref),
+    ok = py_test:message(<<"stopped">>),
+    ok = py_test:eventually(fun is_idle/0).
+
+%% Less than a quarter of a processor is used, by the whole node.
+is_idle() ->
+    {ok, Before} = py:call(py_tools, cpu_seconds, []),
+    timer:sleep(100),
+    {ok, After} = py:call(py_tools, cpu_seconds, []),
+    After - Before < 0.025.
+
+a_job_in_a_callback_is_interrupted(_Config) ->
+    Test = self(),
+    ok = py:register_function(wait_here, fun([]) ->
+        Test ! {waiting, self()},
+        receive
+            go_on -> ok
+        end
+    end),
+    ok = py:exec(<<
+        "import erlang\n"
+        "def wait(pid):\n"
+        "    try:\n        erlang.wait_here()\n"
+        "    finally:\n        erlang.send(pid, 'woken')\n"
+    >>),
+    ?assertReason(timeout, py:call('__main__', wait, [self()], #{}, 50)),
+    ok = py_test:message(<<"woken">>),
+    receive
+        {waiting, Executor} -> Executor ! go_on
+    end,
+    ok = py_test:nothing_waits(),
+    ok = py:unregister_function(wait_here).
+
+ten_thousand_killed_callers_leave_nothing_behind(_Config) ->
+    Kill = fun(Count) -> [kill_mid_call(N) || N <- lists:seq(1, Count)] end,
+    %% What is made once and kept is made by the first ones.
+    Kill(500),
+    Before = state(),
+    Kill(10_000),
+    ok = py_test:eventually(fun() ->
+        #{pools := #{main := #{queued := Queued}}, waiting_in_callbacks := Waiting} = py:stats(),
+        Queued =:= 0 andalso Waiting =:= 0
+    end),
+    {ok, _} = py:gc(),
+    {Threads, Blocks, Processes, Memory} = state(),
+    {ThreadsBefore, BlocksBefore, ProcessesBefore, MemoryBefore} = Before,
+    ?assertEqual(ThreadsBefore, Threads),
+    ?assert(Blocks - BlocksBefore < 5_000),
+    ?assert(Processes - ProcessesBefore < 20),
+    ?assert(Memory - MemoryBefore < 20_000_000),
+    ?assertEqual({ok, 3}, py:call(operator, add, [1, 2])).
+
+%% In the queue, running, or in a callback: wherever death finds it.
+kill_mid_call(N) ->
+    Pid = spawn(fun() ->
+        ok = py:exec(<<"kept = [1] * 100">>),
+        py:call(py_tools, nap, [60])
+    end),
+    N rem 10 =:= 0 andalso erlang:yield(),
+    ok = py_test:down(Pid).
+
+state() ->
+    ok = py_test:eventually(fun() ->
+        #{pools := #{main := #{queued := Queued}}} = py:stats(),
+        Queued =:= 0
+    end),
+    {ok, #{<<"allocated_blocks">> := Blocks}} = py:memory_stats(),
+    _ = [garbage_collect(P) || P <- processes()],
+    {py_test:pool_threads(main), Blocks, erlang:system_info(process_count), erlang:memory(total)}.
+
+a_killed_worker_is_replaced(_Config) ->
+    Before = py_test:workers(main),
+    Threads = py_test:pool_threads(main),
+    [ok = py_test:down(Pid) || Pid <- Before],
+    ok = py_test:eventually(fun() -> length(py_test:workers(main)) =:= length(Before) end),
+    ?assertEqual([], [Pid || Pid <- py_test:workers(main), lists:member(Pid, Before)]),
+    ok = py_test:eventually(fun() -> py_test:pool_threads(main) =:= Threads end),
+    Busy = py_test:occupy(main, workers()),
+    ok = py_test:release(Busy),
+    [?assertEqual({ok, N}, py:call(operator, pos, [N])) || N <- lists:seq(1, 200)].
+
+%% ---- isolation
+
+an_eval_that_calls_back_runs_once(_Config) ->
+    Calls = counters:new(1, []),
+    ok = py:register_function(counted, fun([]) -> counters:add(Calls, 1, 1) end),
+    ok = py:exec(<<"import erlang\ndone = []">>),
+    ?assertEqual(
+        {ok, 3},
+        py:eval(<<"[done.append(1), erlang.counted(), done.append(2), erlang.counted(), len(done) + 1][-1]">>)
+    ),
+    ?assertEqual({ok, [1, 2]}, py:eval(<<"done">>)),
+    ?assertEqual(2, counters:get(Calls, 1)),
+    ok = py:unregister_function(counted).
+
+names_belong_to_one_process(_Config) ->
+    ok = py:exec(<<"secret = 1">>),
+    ?assertReason({'NameError', _}, py_test:in_process(fun() -> py:eval(<<"secret">>) end)),
+    ?assertReason({_, _}, py_test:in_process(fun() -> py:call('__main__', secret, []) end)),
+    ?assertEqual({ok, 1}, py:eval(<<"secret">>)),
+    %% Locals of an eval are gone with it.
+    {ok, 5} = py:eval(<<"given">>, #{given => 5}),
+    ?assertReason({'NameError', _}, py:eval(<<"given">>)).
+
+a_callback_leaves_no_names_behind(_Config) ->
+    ok = py:register_function(meddle, fun([]) ->
+        ok = py:exec(<<"leaked = 1\nmine = 'theirs'">>),
+        value(py:eval(<<"mine">>))
+    end),
+    ok = py:exec(<<"import erlang\nmine = 'mine'">>),
+    ?assertEqual({ok, {<<"theirs">>, <<"mine">>}}, py:eval(<<"(erlang.meddle(), mine)">>)),
+    ?assertReason({'NameError', _}, py:eval(<<"leaked">>)),
+    ok = py:unregister_function(meddle).
+
+the_names_of_a_process_go_with_it(_Config) ->
+    {ok, _} = py:call(py_calls, forget, []),
+    Pid = spawn(fun() ->
+        ok = py:exec(<<"import py_calls\nthing = py_calls.Thing()\npy_calls.watch(thing)">>),
+        receive
+            stop -> ok
+        end
+    end),
+    ok = py_test:eventually(fun() -> py:call(py_calls, watched, []) =:= {ok, [true]} end),
+    ok = py_test:down(Pid),
+    ok = py_test:eventually(fun() -> py:call(py_calls, watched, []) =:= {ok, [false]} end).
+
+%% ---- nesting
+
+nesting_100_deep_works_on_one_worker(_Config) ->
+    ?assertEqual({ok, 100}, py:call(one, py_calls, down, [100])).
+
+nesting_1000_deep_works(_Config) ->
+    ?assertEqual({ok, 1000}, py:call(one, py_calls, down, [1000], #{}, 60_000)),
+    %% Depth costs stack, not threads.
+    ?assert(py_test:pool_threads(one) < 10).
+
+nesting_past_the_stack_is_an_error(_Config) ->
+    ?assertReason({_, _}, py:call(one, py_calls, down, [100_000], #{}, 60_000)),
+    ?assertEqual({ok, 1}, py:call(one, py_calls, down, [1])).
+
+nesting_through_a_spawned_process_works_on_one_worker(_Config) ->
+    ok = py:register_function(down_spawned, fun([N]) ->
+        value(py_test:in_process(fun() -> py:call(one, py_calls, down_spawned, [N]) end))
+    end),
+    ?assertEqual({ok, 100}, py:call(one, py_calls, down_spawned, [100])),
+    ok = py:unregister_function(down_spawned).
+
+each_nested_call_has_context_variables_of_its_own(_Config) ->
+    ok = py:register_function(context_down, fun([N]) ->
+        value(py:call(one, py_calls, context_down, [N]))
+    end),
+    ?assertEqual({ok, [{0, N} || N <- [3, 2, 1, 0]]}, py:call(one, py_calls, context_down, [3])),
+    ok = py:unregister_function(context_down).
+
+there_is_no_hidden_limit(_Config) ->
+    ok = py:register_function(slow, fun([Seconds]) ->
+        timer:sleep(1000 * Seconds),
+        Seconds
+    end),
+    ?assertEqual({ok, 6}, py:call(py_calls, slow_callback, [6], #{}, infinity)),
+    ok = py:unregister_function(slow).
+
+%% ---- load
+
+every_caller_gets_its_own_value(_Config) ->
+    Calls =
+        case os:getenv("PY_TEST_FULL") of
+            false -> 200_000;
+            _ -> 1_000_000
+        end,
+    Callers = 1000,
+    Each = Calls div Callers,
+    Monitors = [
+        element(2, spawn_monitor(fun() -> check_own_values(Id, Each) end))
+     || Id <- lists:seq(1, Callers)
+    ],
+    [
+        receive
+            {'DOWN', Monitor, process, _, Why} -> ?assertEqual(normal, Why)
+        end
+     || Monitor <- Monitors
+    ].
+
+check_own_values(Id, Each) ->
+    [{ok, {Id, N}} = py:call(py_tools, identity, [{Id, N}]) || N <- lists:seq(1, Each)],
+    ok = py_test:nothing_waits().
+
+a_thread_keeps_its_state_for_life(_Config) ->
+    Run = fun() -> [value(py:call(py_calls, thread_and_token, [])) || _ <- lists:seq(1, 200)] end,
+    Monitors = [spawn_monitor(fun() -> exit({seen, Run()}) end) || _ <- lists:seq(1, 20)],
+    Seen = lists:usort(
+        lists:append([
+            receive
+                {'DOWN', Monitor, process, Pid, {seen, Pairs}} -> Pairs
+            end
+         || {Pid, Monitor} <- Monitors
+        ])
+    ),
+    {Threads, _Tokens} = lists:unzip(Seen),
+    ?assertEqual(length(Threads), length(lists:usort(Threads))).
+
+a_bound_process_keeps_its_thread(_Config) ->
+    ok = py:bind(),
+    Hogs = [py:spawn_call(main, py_tools, nap, [0.05]) || _ <- lists:seq(1, 8)],
+    Seen = [value(py:call(py_calls, thread_and_token, [])) || _ <- lists:seq(1, 200)],
+    ?assertMatch([_], lists:usort(Seen)),
+    [{ok, _} = py:await(Ref) || Ref <- Hogs],
+    ok = py:unbind().
+
+%% ---- the rest of the face
+
+a_cast_runs_and_its_failure_is_logged(_Config) ->
+    ?assertEqual(ok, py:cast(erlang, send, [self(), cast])),
+    ok = py_test:message(<<"cast">>),
+    #{logged := Logged} = py_logger:info(),
+    ?assertEqual(ok, py:cast(py_tools, fail, ['ValueError', lost])),
+    ok = py_test:eventually(fun() -> maps:get(logged, py_logger:info()) > Logged end).
+
+a_refused_call_is_awaited_and_cancelled_like_any_other(_Config) ->
+    Refused = py:spawn_call(nowhere, math, sqrt, [4]),
+    ?assertReason({bad_argument, {no_such_pool, nowhere}}, py:await(Refused)),
+    ok = py:cancel(py:spawn_call(nowhere, math, sqrt, [4])),
+    ?assertReason(timeout, py:await(make_ref(), 10)),
+    ok = py_test:nothing_waits().
+
+wrong_arguments_are_refused_by_name(_Config) ->
+    Wrong = [
+        {module, fun() -> py:call(1, f, []) end},
+        {module, fun() -> py:call([], f, []) end},
+        {function, fun() -> py:call(math, {sqrt}, []) end},
+        {args, fun() -> py:call(math, sqrt, 16) end},
+        {args, fun() -> py:call(math, sqrt, [1 | 2]) end},
+        {code, fun() -> py:eval({code}) end},
+        {timeout, fun() -> py:call(math, sqrt, [4], #{}, -1) end},
+        {timeout, fun() -> py:call(math, sqrt, [4], #{}, 1.5) end},
+        {timeout, fun() -> py:call(math, sqrt, [4], #{}, 1 bsl 40) end},
+        {{option, timeout}, fun() -> py:call(math, sqrt, [4], #{}, #{timeout => 1 bsl 40}) end},
+        {{option, retrun}, fun() -> py:call(math, sqrt, [4], #{}, #{retrun => ref}) end},
+        {{no_such_pool, nowhere}, fun() -> py:call(nowhere, math, sqrt, [4]) end}
+    ],
+    [?assertReason({bad_argument, What}, Fun()) || {What, Fun} <- Wrong],
+    ?assertReason({bad_argument, _}, py:call(<<255>>, sqrt, [4])),
+    ?assertReason({_, _}, py:call(<<>>, sqrt, [4])),
+    ?assertReason({bad_argument, _}, py:call(math, sqrt, [4], #{1 => 2})),
+    ok = py_test:nothing_waits().
+
+a_function_name_may_be_any_text(_Config) ->
+    ok = py:exec(<<"def größe():\n    return 1\ndef 数():\n    return 2\n"/utf8>>),
+    [
+        ?assertEqual({ok, Value}, py:call('__main__', Name, []))
+     || {Value, Names} <- [
+            {1, ['größe', <<"größe"/utf8>>, "größe"]}, {2, ['数', <<"数"/utf8>>, "数"]}
+        ],
+        Name <- Names
+    ].
