@@ -1,0 +1,108 @@
+//! A loop with a thread of its own, and the life of it: post from any thread, stop from any
+//! thread, destroyed from its own work.
+//!
+//! Accepted posts run; later ones are refused. `stop` off the loop's thread returns after the
+//! thread has ended; on it at once, and the thread ends by itself. What is suspended when the loop
+//! stops (timers, sources) is dropped. A panic in one piece of work ends that piece (I7).
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle, ThreadId};
+
+use crate::inbox::Refused;
+use crate::turn::{Host, Post, Reactor};
+
+pub struct EventLoop<W> {
+    poster: Post<W>,
+    thread: Option<JoinHandle<()>>,
+    id: ThreadId,
+}
+
+impl<W: Send + 'static> EventLoop<W> {
+    /// Starts the thread; `make` makes its host there. At most `bound` posts wait at any time.
+    pub fn start<S, H>(
+        name: &str,
+        bound: usize,
+        make: impl FnOnce(&mut Reactor<W, S>) -> H + Send + 'static,
+    ) -> io::Result<Self>
+    where
+        H: Host<W, S>,
+        S: 'static,
+    {
+        // The reactor is made where it lives: it does not move between threads.
+        let (tell, told) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                let mut reactor = match Reactor::new(bound) {
+                    Ok(reactor) => reactor,
+                    Err(error) => return drop(tell.send(Err(error))),
+                };
+                let poster = reactor.poster();
+                if tell.send(Ok(reactor.poster())).is_err() {
+                    return;
+                }
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    let mut host = make(&mut reactor);
+                    run(&mut reactor, &mut host);
+                }));
+                // Whatever ended it, nobody may post into a loop that runs no more.
+                poster.stop();
+            })?;
+        let gone = || io::Error::other("the thread of the loop ended at its start");
+        let poster = told.recv().map_err(|_| gone())??;
+        let id = thread.thread().id();
+        Ok(EventLoop {
+            poster,
+            thread: Some(thread),
+            id,
+        })
+    }
+
+    pub fn poster(&self) -> Post<W> {
+        self.poster.clone()
+    }
+
+    pub fn post(&self, work: W) -> Result<(), Refused<W>> {
+        self.poster.post(work)
+    }
+
+    /// Refuses posts, lets the accepted ones run, ends the thread.
+    pub fn stop(&mut self) {
+        self.poster.stop();
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        if thread::current().id() != self.id {
+            // The body contains its panics: there is nothing to hear from it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<W> Drop for EventLoop<W> {
+    fn drop(&mut self) {
+        self.poster.stop();
+        if let Some(thread) = self.thread.take()
+            && thread::current().id() != self.id
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run<W, S, H: Host<W, S>>(reactor: &mut Reactor<W, S>, host: &mut H) {
+    let poster = reactor.poster();
+    loop {
+        // The piece of work that panics is gone with it; the tables are whole at every step.
+        match catch_unwind(AssertUnwindSafe(|| reactor.turn(host))) {
+            Ok(Ok(_)) | Err(_) => {}
+            // The epoll set is unusable: nothing can run here any more.
+            Ok(Err(_)) => return,
+        }
+        if poster.is_stopped() && reactor.is_drained() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The system's readiness: epoll, level-triggered, waiting in nanoseconds.
+//!
+//! Thread: the loop's own; `Waker` is for all others. Never: knows what a source is for.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
+use rustix::buffer::spare_capacity;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::io::Errno;
+
+use crate::inbox::Wake;
+use crate::key::Key;
+
+/// What a descriptor is ready for, or is watched for. Each bit stands for itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Readiness {
+    pub readable: bool,
+    pub writable: bool,
+}
+
+impl Readiness {
+    pub const NONE: Readiness = Readiness {
+        readable: false,
+        writable: false,
+    };
+    pub const READ: Readiness = Readiness {
+        readable: true,
+        writable: false,
+    };
+    pub const WRITE: Readiness = Readiness {
+        readable: false,
+        writable: true,
+    };
+
+    pub fn is_none(self) -> bool {
+        self == Readiness::NONE
+    }
+
+    fn flags(self) -> epoll::EventFlags {
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, self.readable);
+        flags.set(epoll::EventFlags::OUT, self.writable);
+        flags
+    }
+
+    /// An error or a hang-up is news for readers and for writers.
+    fn from_flags(flags: epoll::EventFlags) -> Self {
+        Readiness {
+            readable: flags.intersects(!epoll::EventFlags::OUT),
+            writable: flags.intersects(!epoll::EventFlags::IN),
+        }
+    }
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waited {
+    /// Events or the time came.
+    Done,
+    /// A signal came first.
+    Interrupted,
+}
+
+/// Ends the wait of its loop, from any thread.
+pub struct Waker(OwnedFd);
+
+impl Wake for Waker {
+    fn wake(&self) {
+        // A full counter is awake already; nothing else can fail on an open eventfd.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+/// The key of the waker in the epoll set; no table gives it out.
+const WAKER: u64 = u64::MAX;
+
+/// Events taken per wait: more are ready again at the next one, which comes at once.
+const BATCH: usize = 1024;
+
+pub struct Poller {
+    epoll: OwnedFd,
+    waker: Arc<Waker>,
+    events: Vec<epoll::Event>,
+    /// Linux before 5.11 has no `epoll_pwait2`.
+    old_kernel: Option<Epoll>,
+}
+
+impl Poller {
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let poller = Poller {
+            epoll,
+            waker: Arc::new(Waker(waker)),
+            events: Vec::with_capacity(BATCH),
+            old_kernel: None,
+        };
+        poller.watch_waker()?;
+        Ok(poller)
+    }
+
+    fn watch_waker(&self) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(WAKER);
+        epoll::add(&self.epoll, &self.waker.0, data, epoll::EventFlags::IN)?;
+        Ok(())
+    }
+
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    pub fn add(&self, fd: BorrowedFd<'_>, key: Key, interest: Readiness) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(key.to_u64());
+        Ok(epoll::add(&self.epoll, fd, data, interest.flags())?)
+    }
+
+    pub fn modify(&self, fd: BorrowedFd<'_>, key: Key, interest: Readiness) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(key.to_u64());
+        Ok(epoll::modify(&self.epoll, fd, data, interest.flags())?)
+    }
+
+    pub fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, fd)?)
+    }
+
+    /// Starts again with an empty set: what a closed descriptor left behind in the old one is gone.
+    pub fn reset(&mut self) -> io::Result<()> {
+        self.epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        if self.old_kernel.is_some() {
+            self.old_kernel = Some(Epoll(self.epoll.try_clone()?));
+        }
+        self.watch_waker()
+    }
+
+    /// Waits until something is ready or `timeout` nanoseconds have passed; `None` waits for ever.
+    pub fn wait(&mut self, timeout: Option<u64>) -> io::Result<Waited> {
+        self.events.clear();
+        if self.old_kernel.is_some() {
+            return self.wait_on_old_kernel(timeout);
+        }
+        let time = timeout.map(timespec);
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), time.as_ref()) {
+            Ok(_) => Ok(Waited::Done),
+            Err(Errno::INTR) => Ok(Waited::Interrupted),
+            Err(Errno::NOSYS) => {
+                self.old_kernel = Some(Epoll(self.epoll.try_clone()?));
+                self.wait_on_old_kernel(timeout)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// `ppoll` waits in nanoseconds for the epoll descriptor, then the events are fetched.
+    fn wait_on_old_kernel(&mut self, timeout: Option<u64>) -> io::Result<Waited> {
+        let Some(set) = &self.old_kernel else {
+            return Ok(Waited::Done);
+        };
+        if timeout != Some(0) {
+            let time = timeout.map(timespec);
+            let mut fds = [PollFd::new(&self.epoll, PollFlags::IN)];
+            match poll(&mut fds, time.as_ref()) {
+                Ok(_) => {}
+                Err(Errno::INTR) => return Ok(Waited::Interrupted),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut batch = [EpollEvent::empty(); 128];
+        let count = match set.wait(&mut batch, EpollTimeout::ZERO) {
+            Ok(count) => count,
+            Err(nix::errno::Errno::EINTR) => return Ok(Waited::Interrupted),
+            Err(error) => return Err(error.into()),
+        };
+        self.events
+            .extend(batch.iter().take(count).map(|event| epoll::Event {
+                flags: epoll::EventFlags::from_bits_retain(event.events().bits() as u32),
+                data: epoll::EventData::new_u64(event.data()),
+            }));
+        Ok(Waited::Done)
+    }
+
+    /// The events of the last wait, one after the other; the waker's own is served here.
+    pub fn next_event(&mut self) -> Option<(Key, Readiness)> {
+        loop {
+            let event = self.events.pop()?;
+            let data = event.data.u64();
+            if data != WAKER {
+                return Some((Key::from_u64(data), Readiness::from_flags(event.flags)));
+            }
+            let mut count = [0; 8];
+            // Nothing to read means that it was read already.
+            let _ = rustix::io::read(&self.waker.0, &mut count);
+        }
+    }
+
+    /// Readable while something is ready: for a driver that watches the loop from outside.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    pub(crate) fn pretend_old_kernel(&mut self) -> io::Result<()> {
+        self.old_kernel = Some(Epoll(self.epoll.try_clone()?));
+        Ok(())
+    }
+}
+
+fn timespec(nanos: u64) -> Timespec {
+    Timespec {
+        tv_sec: (nanos / 1_000_000_000) as i64,
+        tv_nsec: (nanos % 1_000_000_000) as _,
+    }
+}

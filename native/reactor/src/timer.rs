@@ -1,0 +1,252 @@
+//! Timers: a 4-ary heap of plain entries over a table of what they carry.
+//!
+//! Cancelling takes the load out of the table at once, in constant time; the heap's entry goes
+//! stale and is dropped when it comes up, or when stale ones are more than half (`compact`).
+//! Equal deadlines fire in the order they were set. Thread: the loop's own.
+
+use crate::key::{Key, Table};
+
+const ARITY: usize = 4;
+
+/// Below this many stale entries the heap is not worth compacting.
+const FEW: usize = 64;
+
+/// Names a timer until it has fired or was cancelled.
+pub type TimerKey = Key;
+
+/// A plain entry: moved about by the heap, owning nothing.
+#[derive(Clone, Copy)]
+struct Entry {
+    deadline: u64,
+    /// Keeps equal deadlines in order.
+    order: u64,
+    key: Key,
+}
+
+impl Entry {
+    fn before(&self, other: &Entry) -> bool {
+        (self.deadline, self.order) < (other.deadline, other.order)
+    }
+}
+
+pub struct Timers<T> {
+    heap: Vec<Entry>,
+    loads: Table<T>,
+    set: u64,
+}
+
+impl<T> Default for Timers<T> {
+    fn default() -> Self {
+        Timers {
+            heap: Vec::new(),
+            loads: Table::default(),
+            set: 0,
+        }
+    }
+}
+
+impl<T> Timers<T> {
+    /// How many are set.
+    pub fn len(&self) -> usize {
+        self.loads.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.loads.is_empty()
+    }
+
+    pub fn insert(&mut self, deadline: u64, load: T) -> TimerKey {
+        let key = self.loads.insert(load);
+        self.set += 1;
+        self.heap.push(Entry {
+            deadline,
+            order: self.set,
+            key,
+        });
+        self.sift_up(self.heap.len() - 1);
+        key
+    }
+
+    /// What the timer carried; `None` if it has fired or was cancelled.
+    pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
+        let load = self.loads.remove(key)?;
+        let stale = self.heap.len() - self.loads.len();
+        if stale > FEW && stale > self.loads.len() {
+            self.compact();
+        }
+        Some(load)
+    }
+
+    /// The deadline of the next timer. Stale entries before it are dropped.
+    pub fn next_deadline(&mut self) -> Option<u64> {
+        while let Some(first) = self.heap.first() {
+            if self.loads.get(first.key).is_some() {
+                return Some(first.deadline);
+            }
+            self.pop_first();
+        }
+        None
+    }
+
+    /// Takes the next timer that is due at `now`.
+    pub fn pop_due(&mut self, now: u64) -> Option<T> {
+        while let Some(&first) = self.heap.first() {
+            if first.deadline > now {
+                return None;
+            }
+            self.pop_first();
+            if let Some(load) = self.loads.remove(first.key) {
+                return Some(load);
+            }
+        }
+        None
+    }
+
+    fn pop_first(&mut self) {
+        if !self.heap.is_empty() {
+            self.heap.swap_remove(0);
+            self.sift_down(0);
+        }
+    }
+
+    fn compact(&mut self) {
+        let loads = &self.loads;
+        self.heap.retain(|entry| loads.get(entry.key).is_some());
+        for place in (0..self.heap.len().div_ceil(ARITY)).rev() {
+            self.sift_down(place);
+        }
+    }
+
+    fn sift_up(&mut self, mut place: usize) {
+        let Some(&entry) = self.heap.get(place) else {
+            return;
+        };
+        while place > 0 {
+            let parent = (place - 1) / ARITY;
+            if !entry.before(&self.heap[parent]) {
+                break;
+            }
+            self.heap[place] = self.heap[parent];
+            place = parent;
+        }
+        self.heap[place] = entry;
+    }
+
+    fn sift_down(&mut self, mut place: usize) {
+        let Some(&entry) = self.heap.get(place) else {
+            return;
+        };
+        loop {
+            let first = place * ARITY + 1;
+            let last = (first + ARITY).min(self.heap.len());
+            let Some(least) = (first..last).reduce(|a, b| {
+                if self.heap[b].before(&self.heap[a]) {
+                    b
+                } else {
+                    a
+                }
+            }) else {
+                break;
+            };
+            if !self.heap[least].before(&entry) {
+                break;
+            }
+            self.heap[place] = self.heap[least];
+            place = least;
+        }
+        self.heap[place] = entry;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A small generator: the tests need many numbers, not good ones.
+    fn numbers(mut seed: u64) -> impl FnMut() -> u64 {
+        move || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        }
+    }
+
+    #[test]
+    fn timers_fire_by_deadline_and_equal_ones_in_the_order_they_were_set() {
+        let mut next = numbers(7);
+        let mut timers = Timers::default();
+        let mut model = Vec::new();
+        for order in 0..5000_u64 {
+            let deadline = next() % 500;
+            timers.insert(deadline, order);
+            model.push((deadline, order));
+        }
+        model.sort_unstable();
+        let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(500)).collect();
+        let expected: Vec<_> = model.into_iter().map(|(_, order)| order).collect();
+        assert_eq!(fired, expected);
+    }
+
+    #[test]
+    fn a_timer_is_not_due_before_its_deadline() {
+        let mut timers = Timers::default();
+        timers.insert(10, ());
+        assert_eq!(timers.pop_due(9), None);
+        assert_eq!(timers.next_deadline(), Some(10));
+        assert_eq!(timers.pop_due(10), Some(()));
+        assert_eq!(timers.next_deadline(), None);
+    }
+
+    #[test]
+    fn cancelled_timers_never_fire_and_leave_a_small_heap() {
+        let mut next = numbers(3);
+        let mut timers = Timers::default();
+        let keys: Vec<_> = (0..10_000_u64)
+            .map(|n| (timers.insert(next() % 1000, n), n))
+            .collect();
+        for (key, n) in &keys {
+            if n % 10 != 0 {
+                assert_eq!(timers.cancel(*key), Some(*n));
+                assert_eq!(timers.cancel(*key), None);
+            }
+        }
+        assert!(timers.heap.len() <= 2 * timers.len() + FEW);
+        let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(1000)).collect();
+        assert_eq!(fired.len(), 1000);
+        assert!(fired.iter().all(|n| n % 10 == 0));
+        assert!(timers.is_empty());
+    }
+
+    #[test]
+    fn random_setting_cancelling_and_firing_agrees_with_a_sorted_list() {
+        let mut next = numbers(11);
+        let mut timers = Timers::default();
+        let mut model: Vec<(u64, u64, TimerKey)> = Vec::new();
+        for step in 0..20_000_u64 {
+            match next() % 3 {
+                0 | 1 => {
+                    let deadline = step + next() % 100;
+                    model.push((deadline, step, timers.insert(deadline, step)));
+                }
+                _ if !model.is_empty() => {
+                    let (_, load, key) = model.swap_remove((next() % model.len() as u64) as usize);
+                    assert_eq!(timers.cancel(key), Some(load));
+                }
+                _ => {}
+            }
+            model.sort_unstable_by_key(|(deadline, order, _)| (*deadline, *order));
+            while model
+                .first()
+                .is_some_and(|(deadline, ..)| *deadline <= step)
+            {
+                assert_eq!(timers.pop_due(step), Some(model.remove(0).1));
+            }
+            assert_eq!(timers.pop_due(step), None);
+            assert_eq!(
+                timers.next_deadline(),
+                model.first().map(|(deadline, ..)| *deadline)
+            );
+        }
+    }
+}
