@@ -18,8 +18,8 @@ use crate::erts::Raw;
 use crate::here::{Thread, here};
 use crate::job::Job;
 use crate::slot::Slot;
-use crate::ticket::lock;
 use crate::{atoms, log, run, runtime};
+use crew::sync::lock;
 
 /// Erlang's answer, encoded.
 pub enum Answer {
@@ -203,17 +203,17 @@ fn wait_detached(me: &Arc<Thread>, waiter: &Waiter, current: Option<&Current>) -
     }
     let pool = current.map(|current| &current.pool);
     if let Some(pool) = pool {
-        pool.blocks(me);
+        pool.crew.blocks(me.member());
     }
     let woken = loop {
         let seen = me.signal();
         if let Some(woken) = look(me, waiter, current) {
             break woken;
         }
-        me.wait(seen, Duration::ZERO, None);
+        me.wait(seen, None);
     };
     if let Some(pool) = pool {
-        pool.unblocks(me);
+        pool.crew.unblocks(me.member());
     }
     woken
 }
@@ -229,8 +229,8 @@ fn look(me: &Thread, waiter: &Waiter, current: Option<&Current>) -> Option<Woken
     if current.ticket.must_stop() {
         return Some(Woken::Stopped);
     }
-    if current.pool.is_single() {
-        return current.pool.pop().map(Woken::Nested);
+    if current.pool.crew.is_single() {
+        return current.pool.crew.pop().map(Woken::Nested);
     }
     None
 }

@@ -8,7 +8,7 @@ use rustler::LocalPid;
 
 use crate::atoms;
 use crate::erts::{MsgEnv, Raw};
-use crate::ticket::lock;
+use crew::sync::lock;
 
 /// Maps up to this size are flat: they may be built on any thread of any OTP release.
 const FLAT_MAP: usize = 32;

@@ -4,41 +4,32 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crew::Member;
+use crew::sync::lock;
 use rustler::LocalPid;
 use rustler::types::atom::Atom;
 
 use crate::erts::Raw;
 use crate::job::Job;
-use crate::ticket::{Ticket, lock};
+use crate::ticket::Ticket;
 use crate::{atoms, log};
 
 pub struct Thread {
-    id: usize,
+    member: Arc<Member>,
     /// Python's number of it.
     ident: u64,
-    handle: std::thread::Thread,
     /// The jobs it runs, innermost last.
     jobs: Mutex<Vec<Arc<Ticket>>>,
     /// Jobs of the very process that runs this thread's callback: they nest here.
     inbox: Mutex<VecDeque<Box<Job>>>,
-    /// Counts what was posted to it; a change means: look again.
-    signal: AtomicU32,
-    /// Set when it should end after its job.
-    retired: AtomicBool,
     /// Lowest address of its stack.
     stack_end: usize,
     /// The Erlang process that stands for it.
     owner: OnceLock<LocalPid>,
 }
-
-/// How long a thread may look without ever offering its core.
-const IMPOLITE: Duration = Duration::from_micros(4);
-
-static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 thread_local! {
     static HERE: RefCell<Option<Arc<Thread>>> = const { RefCell::new(None) };
@@ -56,14 +47,10 @@ pub fn here() -> Arc<Thread> {
 impl Thread {
     fn current() -> Self {
         Thread {
-            // Relaxed: only uniqueness counts.
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            member: Arc::new(Member::current()),
             ident: pyrt::thread::ident(),
-            handle: std::thread::current(),
             jobs: Mutex::new(Vec::new()),
             inbox: Mutex::new(VecDeque::new()),
-            signal: AtomicU32::new(0),
-            retired: AtomicBool::new(false),
             stack_end: pyrt::thread::stack_end(),
             owner: OnceLock::new(),
         }
@@ -87,8 +74,9 @@ impl Thread {
         }
     }
 
-    pub fn id(&self) -> usize {
-        self.id
+    /// What the crew knows of it.
+    pub fn member(&self) -> &Arc<Member> {
+        &self.member
     }
 
     pub fn ident(&self) -> u64 {
@@ -135,13 +123,13 @@ impl Thread {
         lock(&self.inbox).pop_front()
     }
 
+    /// It should end after its job.
     pub fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
-        self.wake();
+        self.member.retire();
     }
 
     pub fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Acquire)
+        self.member.is_retired()
     }
 
     /// Bytes of stack left, for the calling thread.
@@ -152,60 +140,21 @@ impl Thread {
 
     /// Something was posted for it.
     pub fn wake(&self) {
-        // Release, pairs with the acquire in `signal`: who sees the count sees what was posted.
-        self.signal.fetch_add(1, Ordering::Release);
-        self.handle.unpark();
+        self.member.wake();
     }
 
     pub fn signal(&self) -> u32 {
-        self.signal.load(Ordering::Acquire)
+        self.member.signal()
     }
 
     /// Waits (the calling thread is this one) until the count is no longer `seen`, or `limit` has
-    /// passed; first awake for `spin`, since most answers come within microseconds.
-    pub fn wait(&self, seen: u32, spin: Duration, limit: Option<Duration>) {
-        if self.spin(spin, || self.signal() != seen) {
-            return;
-        }
-        let start = Instant::now();
-        while self.signal() == seen {
-            match limit {
-                None => std::thread::park(),
-                Some(limit) => match limit.checked_sub(start.elapsed()) {
-                    Some(left) if !left.is_zero() => std::thread::park_timeout(left),
-                    _ => return,
-                },
-            }
-        }
+    /// passed.
+    pub fn wait(&self, seen: u32, limit: Option<Duration>) {
+        self.member.wait(seen, limit);
     }
 
     /// Looks at `ready` for at most `limit` without going to sleep.
     pub fn spin(&self, limit: Duration, ready: impl Fn() -> bool) -> bool {
-        if ready() {
-            return true;
-        }
-        if limit.is_zero() {
-            return false;
-        }
-        let start = Instant::now();
-        let mut polite = false;
-        loop {
-            if polite {
-                // Whoever shall answer may be waiting for this very core.
-                std::thread::yield_now();
-            } else {
-                for _ in 0..32 {
-                    std::hint::spin_loop();
-                }
-            }
-            if ready() {
-                return true;
-            }
-            let spent = start.elapsed();
-            if spent >= limit {
-                return false;
-            }
-            polite = spent > IMPOLITE;
-        }
+        self.member.spin(limit, ready)
     }
 }

@@ -12,17 +12,20 @@ use pyrt::{Attached, Kept, Obj, PyResult, thread};
 
 use crate::current;
 use crate::refs::Exported;
-use crate::ticket::lock;
+use crew::sync::lock;
 
 /// Compiled sources kept per interpreter; when full, all are dropped: a rare cost, and no list.
 const MAX_CODE: usize = 1024;
+
+/// By what it is and its source.
+type CodeCache = HashMap<(Source, Vec<u8>), Arc<Kept>>;
 
 pub struct Interp {
     python: thread::Interp,
     native: Kept,
     cancelled: Kept,
     flush: Kept,
-    code: Mutex<HashMap<(Source, Vec<u8>), Arc<Kept>>>,
+    code: Mutex<CodeCache>,
     pub exported: Exported,
     /// Deepest nesting that Python's recursion limit was raised for.
     depth: AtomicUsize,

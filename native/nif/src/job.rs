@@ -13,7 +13,8 @@ use crate::pool::Pool;
 use crate::refs::Decodes;
 use crate::slot::Slot;
 use crate::stream::Stream;
-use crate::ticket::{Ticket, lock};
+use crate::ticket::Ticket;
+use crew::sync::lock;
 
 /// What a job does. The numbers are those of `py_nif.hrl`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,12 +6,12 @@ use std::cell::RefCell;
 use std::sync::Mutex;
 
 use crate::out::{EMPTY_MAP, write_atom, write_binary, write_int, write_tuple};
+use crew::sync::lock;
 use rustler::LocalPid;
 
 use crate::atoms;
 use crate::erts::{MsgEnv, Raw};
 use crate::failure::Failure;
-use crate::ticket::lock;
 
 static LOGGER: Mutex<Option<LocalPid>> = Mutex::new(None);
 

@@ -155,15 +155,15 @@ fn clear_main_pool() -> Atom {
 /// `{Queued, Threads, Idle, Waiting}`
 #[rustler::nif]
 fn pool_info(pool: ResourceArc<PoolRef>) -> (usize, usize, usize, usize) {
-    let (all, idle, waiting) = pool.pool.threads();
-    (pool.pool.queued(), all, idle, waiting)
+    let (all, idle, waiting) = pool.pool.crew.counts();
+    (pool.pool.crew.queued(), all, idle, waiting)
 }
 
 #[rustler::nif]
 fn pool_interrupt(pool: ResourceArc<PoolRef>) -> Atom {
     let stopped = pool
         .pool
-        .members()
+        .threads()
         .iter()
         .filter_map(|thread| thread.innermost())
         .filter(|ticket| ticket.stop(Why::Interrupted))

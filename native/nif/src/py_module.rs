@@ -369,7 +369,7 @@ fn sleep<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
             if left.is_zero() {
                 return false;
             }
-            me.wait(seen, std::time::Duration::ZERO, Some(left));
+            me.wait(seen, Some(left));
         }
     });
     if stop {

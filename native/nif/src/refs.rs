@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use pyrt::{Attached, Kept, Obj};
 use rustler::ResourceArc;
 
-use crate::ticket::lock;
 use crate::watch;
+use crew::sync::lock;
 
 #[derive(Default)]
 pub struct Exported(Arc<Table>);

@@ -2,6 +2,7 @@
 //!
 //! Thread: schedulers. `down` and `Drop` only post.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
@@ -54,6 +55,8 @@ pub struct Wish {
 /// A thread of a pool; it ends after its job when the process that stands for it is gone.
 pub struct WorkerRef {
     thread: Arc<OnceLock<Arc<Thread>>>,
+    /// Retired, perhaps before the thread has said who it is.
+    gone: Arc<AtomicBool>,
 }
 
 #[rustler::resource_impl]
@@ -69,8 +72,10 @@ impl WorkerRef {
     /// Starts the thread. `None`: the system has none left.
     pub fn start(env: Env<'_>, pool: &ResourceArc<PoolRef>) -> Option<ResourceArc<WorkerRef>> {
         let thread = Arc::new(OnceLock::new());
+        let gone = Arc::new(AtomicBool::new(false));
         let worker = ResourceArc::new(WorkerRef {
             thread: thread.clone(),
+            gone: gone.clone(),
         });
         let owner = env.pid();
         worker.monitor(Some(env), &owner)?;
@@ -79,8 +84,12 @@ impl WorkerRef {
             let me = here();
             me.set_owner(owner);
             let _ = thread.set(me.clone());
+            // SeqCst, pairs with `retire`: one of the two sees what the other has written.
+            if gone.load(Ordering::SeqCst) {
+                me.retire();
+            }
             let ended = pyrt::contain("worker", || worker::work(&pool, false));
-            let retired = me.is_retired() || !pool.is_open();
+            let retired = me.is_retired() || !pool.crew.is_open();
             if ended.is_err() {
                 pool.leave(&me);
                 me.tell_owner(atoms::panicked());
@@ -93,6 +102,7 @@ impl WorkerRef {
     }
 
     pub fn retire(&self) {
+        self.gone.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.get() {
             thread.retire();
         }

@@ -14,8 +14,8 @@ use rustler::LocalPid;
 
 use crate::interp::Interp;
 use crate::pool::Pool;
-use crate::ticket::lock;
 use crate::{log, out, py_module, watch};
+use crew::sync::lock;
 
 /// What the configuration says.
 #[derive(Clone, Debug)]

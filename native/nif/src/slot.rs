@@ -11,8 +11,9 @@ use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 
 use crate::here::Thread;
 use crate::job::Job;
-use crate::ticket::{Ticket, lock};
+use crate::ticket::Ticket;
 use crate::watch;
+use crew::sync::lock;
 
 pub struct Slot {
     pid: LocalPid,

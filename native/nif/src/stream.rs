@@ -16,7 +16,8 @@ use crate::interp::World;
 use crate::job::{Job, Reply};
 use crate::reply::{self, Answer};
 use crate::run;
-use crate::ticket::{Ticket, lock};
+use crate::ticket::Ticket;
+use crew::sync::lock;
 
 /// How long a stream keeps its thread before others have their turn.
 const SLICE: Duration = Duration::from_millis(1);

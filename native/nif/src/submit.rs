@@ -8,12 +8,14 @@ use rustler::types::atom::Atom;
 use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
 
 use crate::atoms;
+use crate::here::Thread;
 use crate::job::{Flags, Job, Op, Order, Reply, TicketRef};
-use crate::pool::{Pool, Refused};
+use crate::pool::Pool;
 use crate::resource::PoolRef;
 use crate::runtime;
 use crate::slot::Slot;
 use crate::stream::Stream;
+use crew::Refused;
 
 /// Whether a job may nest on the thread that waits for its caller's callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,8 +47,14 @@ fn submit<'a>(
     job.reply = Reply::Key(job.env.copy(key));
     let ticket = job.ticket.clone();
     job.slot.remember(ticket.clone());
-    // Somebody else's thread only where the caller did not name a pool.
-    let wait = if default { Wait::Yes } else { Wait::No };
+    // Somebody else's thread only where the caller did not name a pool; one of the named pool itself
+    // always, for the others of that pool may all be waiting in the same way.
+    let own = |thread: &Arc<Thread>| !job.pool.crew.is_single() && job.pool.has(thread);
+    let wait = if default || job.slot.nest().is_some_and(|thread| own(&thread)) {
+        Wait::Yes
+    } else {
+        Wait::No
+    };
     Ok(match admit(job, wait) {
         Ok(()) => ticket.id().encode(env),
         Err(refused) => refusal(refused).encode(env),
@@ -120,10 +128,6 @@ fn cast<'a>(
 
 /// `{py_stream, Ref, _}` messages will come to `to`. `window`: 0 for none.
 #[rustler::nif]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one argument per word of the request"
-)]
 fn stream<'a>(
     slot: ResourceArc<Slot>,
     to: LocalPid,

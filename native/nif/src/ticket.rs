@@ -1,19 +1,16 @@
 //! The life of one job, seen by whoever may cancel it: queued, running, replying, done.
 //!
-//! Thread: any. Every change is one compare-and-swap, so a job is answered once or cancelled (I4).
+//! Thread: any. The steps themselves are `crew::Life`'s: a job is answered once or cancelled (I4).
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crew::sync::lock;
+use crew::{Life, Met};
 
 use crate::here::Thread;
 use crate::job::Job;
 use crate::watch;
-
-const QUEUED: u8 = 0;
-const RUNNING: u8 = 1;
-const REPLYING: u8 = 2;
-const DONE: u8 = 3;
-const CANCELLED: u8 = 4;
 
 /// Why a running job whose caller still waits was told to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +23,7 @@ pub enum Why {
 
 pub struct Ticket {
     id: u64,
-    state: AtomicU8,
+    life: Life,
     /// 0, or a `Why`.
     why: AtomicU8,
     /// Something of this job went through the courier: all that follows must, too.
@@ -46,7 +43,7 @@ impl Ticket {
         Arc::new(Ticket {
             // Relaxed: only uniqueness counts.
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            state: AtomicU8::new(QUEUED),
+            life: Life::default(),
             why: AtomicU8::new(0),
             couriered: AtomicBool::new(false),
             raised: AtomicBool::new(false),
@@ -62,41 +59,31 @@ impl Ticket {
     /// Queued → running. `false`: cancelled before it ran, and it never will.
     pub fn start(&self, thread: &Arc<Thread>) -> bool {
         *lock(&self.thread) = Some(thread.clone());
-        self.swap(QUEUED, RUNNING)
+        self.life.start()
     }
 
-    /// Running → replying: from here on the reply goes out. `false`: nobody wants it.
     pub fn begin_reply(&self) -> bool {
-        self.swap(RUNNING, REPLYING)
+        self.life.begin_reply()
     }
 
-    /// Running → queued again, for work that goes in slices. `false`: cancelled.
-    pub fn pause(&self) -> bool {
-        self.swap(RUNNING, QUEUED)
-    }
-
-    /// Replying → running: a stream has sent one of its messages.
     pub fn continue_run(&self) {
-        // Release, pairs with the acquire in `cancel`.
-        self.state.store(RUNNING, Ordering::Release);
+        self.life.continue_run();
+    }
+
+    pub fn pause(&self) -> bool {
+        self.life.pause()
     }
 
     pub fn finish(&self) {
-        // Release, pairs with the acquire in `cancel`: who sees it also sees the message sent.
-        self.state.store(DONE, Ordering::Release);
+        self.life.finish();
     }
 
     pub fn is_over(&self) -> bool {
-        // Acquire, pairs with `finish`.
-        matches!(self.state.load(Ordering::Acquire), DONE | CANCELLED)
-    }
-
-    pub fn is_running(&self) -> bool {
-        self.state.load(Ordering::Acquire) == RUNNING
+        self.life.is_over()
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.state.load(Ordering::Acquire) == CANCELLED
+        self.life.is_cancelled()
     }
 
     /// Told to stop, for whatever reason?
@@ -146,29 +133,16 @@ impl Ticket {
 
     /// After this nothing is sent for the job. Queued: it never runs. Running: it is told to stop.
     pub fn cancel(self: &Arc<Self>) {
-        loop {
-            match self.state.load(Ordering::Acquire) {
-                QUEUED => {
-                    if self.swap(QUEUED, CANCELLED) {
-                        drop(self.unpark());
-                        return;
-                    }
-                }
-                RUNNING => {
-                    if self.swap(RUNNING, CANCELLED) {
-                        return watch::stop_job(self.clone());
-                    }
-                }
-                // The message is on its way: a matter of a microsecond.
-                REPLYING => std::thread::yield_now(),
-                _ => return,
-            }
+        match self.life.cancel() {
+            Met::Queued => drop(self.unpark()),
+            Met::Running => watch::stop_job(self.clone()),
+            Met::Over => {}
         }
     }
 
     /// Running: tells it to stop, and its caller why. `false`: not running.
     pub fn stop(self: &Arc<Self>, why: Why) -> bool {
-        if !self.is_running() {
+        if !self.life.is_running() {
             return false;
         }
         // Release, pairs with `why`.
@@ -176,16 +150,4 @@ impl Ticket {
         watch::stop_job(self.clone());
         true
     }
-
-    fn swap(&self, from: u8, to: u8) -> bool {
-        self.state
-            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
-    }
-}
-
-/// A lock whose poison is ignored: what it guards is valid at every step, and a panic under it was
-/// contained at the edge of its thread (I7).
-pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,9 +13,10 @@ use pyrt::{Attached, contain, kept};
 
 use crate::interp::Interp;
 use crate::pool::Pool;
-use crate::ticket::{Ticket, Why, lock};
+use crate::ticket::{Ticket, Why};
 use crate::worker;
 use crate::{closing, here};
+use crew::sync::lock;
 
 enum Task {
     Stop(Arc<Ticket>),
@@ -123,7 +124,7 @@ impl Watch {
                 let body_pool = pool.clone();
                 let name = "py-more";
                 if spawn_named(name, move || worker::work(&body_pool, true)).is_err() {
-                    pool.lost();
+                    pool.crew.lost();
                 }
             }
             Task::Release => self.release_at = Some(now + RELEASE_AFTER),
@@ -133,10 +134,10 @@ impl Watch {
 
     /// Queued jobs are answered; running ones told to stop.
     fn close(&mut self, pool: &Arc<Pool>) {
-        for job in pool.close() {
+        for job in pool.crew.close() {
             closing::refuse(job);
         }
-        for thread in pool.members() {
+        for thread in pool.threads() {
             if let Some(ticket) = thread.innermost() {
                 ticket.stop(Why::Died);
             }

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crew::Turn;
 use pyrt::thread::ThreadState;
 use pyrt::{Attached, attach, kept};
 
 use crate::here::{Thread, here};
-use crate::pool::{Pool, Turn};
+use crate::pool::Pool;
 use crate::run;
 
 /// How long a drain keeps the GIL before it lets any other Python thread have it.
@@ -28,12 +29,12 @@ pub fn work(pool: &Arc<Pool>, surplus: bool) {
     let me = here();
     let Some(mut state) = ThreadState::new(pool.interp.python()) else {
         if surplus {
-            pool.lost();
+            pool.crew.lost();
         }
         return;
     };
     pool.join(&me, surplus);
-    while let Turn::Lead = pool.follow(&me, surplus) {
+    while let Turn::Lead = pool.crew.follow(me.member(), surplus) {
         lead(pool, &me, &mut state, surplus);
     }
     pool.leave(&me);
@@ -41,12 +42,12 @@ pub fn work(pool: &Arc<Pool>, surplus: bool) {
 
 fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplus: bool) {
     let mut misses = 0u32;
-    while pool.may_take(me) {
-        if pool.is_empty() {
+    while pool.crew.may_take(me.member()) {
+        if pool.crew.is_empty() {
             // Spinning pays while calls come in quick succession, and only then.
-            let look = misses < MOST_MISSES || misses % PROBE_EVERY == 0;
+            let look = misses < MOST_MISSES || misses.is_multiple_of(PROBE_EVERY);
             let spin = if look { SPIN } else { Duration::ZERO };
-            misses = if pool.idle(me, spin, surplus) {
+            misses = if pool.crew.idle(me.member(), spin, surplus) {
                 0
             } else {
                 misses.wrapping_add(1)
@@ -63,11 +64,11 @@ fn drain(py: Attached<'_>, pool: &Arc<Pool>, me: &Arc<Thread>) {
     kept::release_dropped(py);
     pool.interp.release_exported(py);
     pool.interp.with(py, |world| {
-        while pool.may_take(me) {
-            let Some(job) = pool.pop() else { return };
-            pool.starts(me);
+        while pool.crew.may_take(me.member()) {
+            let Some(job) = pool.crew.pop() else { return };
+            pool.crew.starts(me.member());
             run::run(world, me, job);
-            pool.ends(me);
+            pool.crew.ends(me.member());
             let held = start.elapsed();
             if held > BUDGET || (held > POLITE && attach::waiting() > 0) {
                 return;

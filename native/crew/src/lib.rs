@@ -1,0 +1,20 @@
+//! Who takes the next job.
+//!
+//! One thread of a crew leads: it takes jobs one after another, so short ones never pay for handing
+//! the interpreter around. While a job runs and others wait, a standby looks every 200 µs; if it is
+//! still the same job, the standby leads from then on and the old leader steps back when its job
+//! ends. So a blocking job never blocks the others.
+//!
+//! Knows neither Python nor the BEAM; compiled whole under loom (`RUSTFLAGS="--cfg loom"`).
+#![forbid(unsafe_code)]
+
+mod lead;
+mod life;
+mod member;
+mod members;
+mod queue;
+pub mod sync;
+
+pub use life::{Life, Met};
+pub use member::Member;
+pub use members::{Admitted, Crew, Plan, Refused, Turn};

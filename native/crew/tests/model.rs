@@ -1,0 +1,181 @@
+//! Every interleaving of a few threads, checked by loom:
+//! `RUSTFLAGS="--cfg loom" cargo test -p crew --release`. Without the flag: real threads, many times.
+
+use std::time::Duration;
+
+use crew::sync::atomic::{AtomicUsize, Ordering};
+use crew::sync::{Arc, Mutex, lock, thread};
+use crew::{Admitted, Crew, Life, Member, Met, Plan, Turn};
+
+#[cfg(loom)]
+fn check(body: impl Fn() + Send + Sync + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    // A standby looks again and again: its yields count as branches.
+    model.max_branches = 5_000;
+    model.check(body);
+}
+
+#[cfg(not(loom))]
+fn check(body: impl Fn() + Send + Sync + 'static) {
+    for _ in 0..300 {
+        body();
+    }
+}
+
+fn crew(size: usize, max_queue: usize) -> Arc<Crew<usize>> {
+    Arc::new(Crew::new(Plan {
+        size,
+        max_threads: size,
+        max_queue,
+        start: Box::new(|| {}),
+    }))
+}
+
+/// A thread of the crew: adds up the jobs it takes until the crew is closed.
+fn work(crew: &Crew<usize>, sum: &AtomicUsize) {
+    let me = Arc::new(Member::current());
+    crew.join(&me, false);
+    while crew.follow(&me, false) == Turn::Lead {
+        while crew.may_take(&me) {
+            match crew.pop() {
+                Some(job) => {
+                    crew.starts(&me);
+                    sum.fetch_add(job, Ordering::SeqCst);
+                    crew.ends(&me);
+                }
+                None => {
+                    crew.idle(&me, Duration::ZERO, false);
+                }
+            }
+        }
+    }
+    crew.leave(&me);
+}
+
+#[test]
+fn every_admitted_job_is_run_or_given_back_by_close() {
+    check(|| {
+        let crew = crew(1, 2);
+        let sum = Arc::new(AtomicUsize::new(0));
+        let worker = {
+            let (crew, sum) = (crew.clone(), sum.clone());
+            thread::spawn(move || work(&crew, &sum))
+        };
+        let pusher = {
+            let crew = crew.clone();
+            thread::spawn(move || match crew.push(3) {
+                Ok(Admitted::InTime) => (3, 0),
+                // Told so: whoever is late closes once more.
+                Ok(Admitted::Late) => (3, crew.close().iter().sum()),
+                Err(_) => (0, 0),
+            })
+        };
+        let given_back: usize = crew.close().iter().sum();
+        let Ok((admitted, late)) = pusher.join() else {
+            panic!("the pusher ended badly");
+        };
+        assert!(worker.join().is_ok());
+        assert_eq!(admitted, sum.load(Ordering::SeqCst) + given_back + late);
+    });
+}
+
+#[test]
+fn a_sleeping_leader_hears_of_every_job() {
+    check(|| {
+        let crew = crew(1, 2);
+        let sum = Arc::new(AtomicUsize::new(0));
+        let worker = {
+            let (crew, sum) = (crew.clone(), sum.clone());
+            thread::spawn(move || work(&crew, &sum))
+        };
+        assert!(crew.push(1).is_ok());
+        assert!(crew.push(2).is_ok());
+        // Without a lost wake-up this ends: the model would find a deadlock otherwise.
+        while sum.load(Ordering::SeqCst) < 3 {
+            thread::yield_now();
+        }
+        assert!(crew.close().is_empty());
+        assert!(worker.join().is_ok());
+    });
+}
+
+#[test]
+fn a_leader_that_blocks_gives_the_lead_to_an_idle_thread() {
+    check(|| {
+        let crew = crew(2, 2);
+        let blocked: Arc<Mutex<Option<Arc<Member>>>> = Arc::new(Mutex::new(None));
+        // If it leads, it blocks in a job until the other thread has run the one that is pushed.
+        let first = {
+            let (crew, blocked) = (crew.clone(), blocked.clone());
+            thread::spawn(move || {
+                let me = Arc::new(Member::current());
+                crew.join(&me, false);
+                if crew.follow(&me, false) == Turn::Lead {
+                    crew.starts(&me);
+                    let seen = me.signal();
+                    *lock(&blocked) = Some(me.clone());
+                    crew.blocks(&me);
+                    if crew.is_open() {
+                        me.wait(seen, None);
+                    }
+                    crew.unblocks(&me);
+                    crew.ends(&me);
+                }
+                crew.leave(&me);
+            })
+        };
+        let second = thread::spawn({
+            let crew = crew.clone();
+            move || {
+                let me = Arc::new(Member::current());
+                crew.join(&me, false);
+                let mut ran = None;
+                while ran.is_none() && crew.follow(&me, false) == Turn::Lead {
+                    while ran.is_none() && crew.may_take(&me) {
+                        ran = crew.pop();
+                        if ran.is_none() {
+                            crew.idle(&me, Duration::ZERO, false);
+                        }
+                    }
+                }
+                crew.leave(&me);
+                ran
+            }
+        });
+        assert!(crew.push(5).is_ok());
+        // Without the hand-over this never ends: the model would report a deadlock.
+        assert!(matches!(second.join(), Ok(Some(5))));
+        assert!(crew.close().is_empty());
+        if let Some(member) = lock(&blocked).take() {
+            member.wake();
+        }
+        assert!(first.join().is_ok());
+    });
+}
+
+#[test]
+fn a_job_is_answered_or_cancelled_and_nothing_is_sent_after_cancel() {
+    check(|| {
+        let life = Arc::new(Life::default());
+        let sent = Arc::new(AtomicUsize::new(0));
+        let runner = {
+            let (life, sent) = (life.clone(), sent.clone());
+            thread::spawn(move || {
+                if life.start() && life.begin_reply() {
+                    sent.fetch_add(1, Ordering::SeqCst);
+                    life.finish();
+                    return true;
+                }
+                false
+            })
+        };
+        let met = life.cancel();
+        let at_cancel = sent.load(Ordering::SeqCst);
+        let Ok(answered) = runner.join() else {
+            panic!("the runner ended badly");
+        };
+        assert_eq!(sent.load(Ordering::SeqCst), at_cancel);
+        assert_eq!(answered, met == Met::Over);
+    });
+}
