@@ -22,6 +22,7 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         worker(py_courier, []),
         worker(py_callback, [Config]),
         pool(main, Workers),
+        worker(py_output, [Config]),
         worker(py_audit, [Config]),
         sup(py_context_sup, []),
         worker(py_bind, [Config]),

@@ -24,10 +24,10 @@
 closed(Callers, Ms, Fun) ->
     Self = self(),
     Pids = [spawn_link(fun() -> caller(Self, Fun) end) || _ <- lists:seq(1, Callers)],
-    [receive {ready, Pid} -> ok end || Pid <- Pids],
+    _ = [receive {ready, Pid} -> ok end || Pid <- Pids],
     Cpu0 = cpu_us(),
     Start = now_ns(),
-    [Pid ! {go, Start + Ms * 1000000} || Pid <- Pids],
+    _ = [Pid ! {go, Start + Ms * 1000000} || Pid <- Pids],
     Done = [receive {done, Pid, N, Kept} -> {N, Kept} end || Pid <- Pids],
     Took = (now_ns() - Start) / 1000,
     Cpu = cpu_us() - Cpu0,

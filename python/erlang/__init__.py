@@ -5,9 +5,10 @@ Inside a node everything here works; outside of one, what needs a node raises ``
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
+# By name too: in a node it is there before the package is.
+from erlang import _native as _native
 from erlang._errors import Cancelled, ErlangError, NotInNode
 from erlang._native import Atom, Fun, Pid, Port, Ref, register_constructor, register_converter
 
@@ -112,6 +113,3 @@ def __getattr__(name: str) -> Callable[..., Any]:
     function.__module__ = __name__
     return function
 
-
-if sys.version_info < (3, 11):  # pragma: no cover
-    raise ImportError("erlang needs Python 3.11 or newer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import threading
 from importlib.machinery import PathFinder
@@ -16,16 +17,48 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+# `logging.INFO` and `logging.WARNING`, which is not imported before a program does.
+_INFO, _WARNING = 20, 30
+
+
 def start() -> None:
     """Output goes to the caller's group leader, log records to Erlang's logger."""
     _stdio.install(_node.write, _node.write, _node.line_begun)
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed
     sys.unraisablehook = _unraisable
+    _warn_of_wheel()
     if "logging" in sys.modules:
         _attach_logging()
     else:
-        sys.meta_path.insert(0, _WhenLogging)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _WhenLogging)
+
+
+def route_output(to_logger: bool) -> None:
+    """What is printed goes to the caller's group leader, or line by line to the logger."""
+    if to_logger:
+        _stdio.install(_printed, _complained, _node.line_begun)
+    else:
+        _stdio.install(_node.write, _node.write, _node.line_begun)
+
+
+def _printed(text: str) -> None:
+    _node.log(_INFO, "stdout", text.rstrip("\n"), {})
+
+
+def _complained(text: str) -> None:
+    _node.log(_WARNING, "stderr", text.rstrip("\n"), {})
+
+
+def _warn_of_wheel() -> None:
+    """A wheel of this package in the environment is not used: the node brings its own."""
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for place in sys.path:
+        other = os.path.join(place, "erlang", "__init__.py")
+        if os.path.abspath(place) != own and os.path.exists(other):
+            text = f"{other} is not used: inside a node the package erlang is the application's own"
+            _node.log(_WARNING, "erlang", text, {})
+            return
 
 
 def stop() -> None:
@@ -58,7 +91,7 @@ class _WhenLogging:
         def execute_and_attach(module: ModuleType) -> None:
             execute(module)
             if _WhenLogging in sys.meta_path:
-                sys.meta_path.remove(_WhenLogging)  # type: ignore[arg-type]
+                sys.meta_path.remove(_WhenLogging)
             _attach_logging()
 
         spec.loader.exec_module = execute_and_attach  # type: ignore[method-assign]

@@ -52,7 +52,7 @@ class NodeHandler(logging.Handler):
 
     # The sink may be used by many threads at once; the base class would put a lock around it,
     # and with it one around whatever `__str__` the arguments have.
-    def createLock(self) -> None:  # noqa: N802
+    def createLock(self) -> None:
         self.lock = None
 
     def handle(self, record: logging.LogRecord) -> bool:

@@ -74,9 +74,7 @@ def _lines(pairs: Pairs) -> list[str]:
     lines: list[str] = []
     if story["cause"] is not None:
         lines += _lines(story["cause"])
-        lines.append(
-            "\nThe above exception was the direct cause of the following exception:\n\n"
-        )
+        lines.append("\nThe above exception was the direct cause of the following exception:\n\n")
     elif story["context"] is not None:
         lines += _lines(story["context"])
         lines.append("\nDuring handling of the above exception, another exception occurred:\n\n")

@@ -19,6 +19,11 @@ Sink = Callable[[str], object]
 # Called when a thread has begun a line: whoever runs jobs on it calls `flush_thread` after them.
 Begun = Callable[[], object]
 
+
+def _nobody_waits() -> None:
+    """No jobs run on these threads."""
+
+
 # A line that never ends is sent in pieces.
 _MAX_LINE = 65_536
 
@@ -79,7 +84,7 @@ class _Bytes(io.RawIOBase):
 class NodeStream(io.TextIOBase):
     """A text stream like `sys.stdout`, line-buffered by thread."""
 
-    def __init__(self, sink: Sink, fd: int, name: str, begun: Begun) -> None:
+    def __init__(self, sink: Sink, fd: int, name: str, begun: Begun = _nobody_waits) -> None:
         self.sink = sink
         self.begun = begun
         self.name = name
@@ -169,7 +174,7 @@ class NodeStream(io.TextIOBase):
         self.sink = lambda text: _write_all(fd, text.encode("utf-8"))
 
 
-def install(out_sink: Sink, err_sink: Sink, begun: Begun = lambda: None) -> None:
+def install(out_sink: Sink, err_sink: Sink, begun: Begun = _nobody_waits) -> None:
     """Replace `sys.stdout` and `sys.stderr`; called again, only change the sinks."""
     sys.stdout = _replace(sys.stdout, out_sink, 1, "<stdout>", begun)
     sys.stderr = _replace(sys.stderr, err_sink, 2, "<stderr>", begun)
