@@ -138,6 +138,18 @@ test_rust() {
         rust_crates='--workspace --exclude nif --exclude loader --exclude wheel'
     fi
     counted rust "Rust" "$py_version" "test-rust-$py_tag" run_rust
+    if [ -z "$want_crates" ] && [ -z "${loom_done:-}" ]; then
+        # It has nothing to do with Python: once is enough.
+        loom_done=yes
+        counted rust "Rust, all interleavings (loom)" - test-loom run_loom
+    fi
+}
+
+run_loom() {
+    loom_crates=$(grep -l 'cfg(loom)' native/*/Cargo.toml | sed 's|native/\(.*\)/Cargo.toml|-p \1|')
+    # shellcheck disable=SC2086 # a list of options
+    limited env RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 \
+        cargo test --release --target-dir target/loom --no-fail-fast $loom_crates
 }
 
 run_rust() {
