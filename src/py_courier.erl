@@ -29,13 +29,20 @@ handle_cast(_Request, State) ->
 
 -spec handle_info(term(), State) -> {noreply, State}.
 handle_info({relay, To, [], Bytes}, State) ->
-    _ = To ! binary_to_term(Bytes, [safe]),
-    {noreply, State};
+    {noreply, deliver(To, binary_to_term(Bytes, [safe]), State)};
 handle_info({relay, To, [Tag, Ref], Bytes}, State) ->
-    _ = To ! {Tag, Ref, binary_to_term(Bytes, [safe])},
-    {noreply, State};
+    {noreply, deliver(To, {Tag, Ref, binary_to_term(Bytes, [safe])}, State)};
 handle_info({forward, To, Message}, State) ->
-    _ = To ! Message,
-    {noreply, State};
+    {noreply, deliver(To, Message, State)};
 handle_info(_Message, State) ->
     {noreply, State}.
+
+%% Python names the destination, and one wrong name must not cost the others their messages.
+deliver(To, Message, State) ->
+    try To ! Message of
+        _ -> State
+    catch
+        error:badarg ->
+            ok = logger:warning("Python sent a message to ~0tp, which is nobody", [To], #{domain => [python]}),
+            State
+    end.

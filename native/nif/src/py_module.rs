@@ -13,6 +13,7 @@ use crate::callback::{self, Answer, NoAnswer};
 use crate::courier;
 use crate::current::{self, Current};
 use crate::erts::{MsgEnv, Raw};
+use crate::here::here;
 use crate::interp::World;
 use crate::out::{self, EMPTY_MAP, write_list_header};
 use crate::{log, runtime};
@@ -107,7 +108,7 @@ impl etf::Host for NodeHost<'_> {
     }
 
     fn max_depth(&self) -> usize {
-        runtime::settings().max_depth
+        here().conversion_depth(runtime::settings().max_depth)
     }
 }
 
@@ -241,6 +242,10 @@ fn send<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
             })
         } else {
             let (dest, _) = encode(&dest)?;
+            if !is_destination(&dest) {
+                let text = "dest must be a pid, a registered name, or (name, node) as atoms";
+                return Err(PyError::new(py, Builtin::TypeError, text));
+            }
             log::with_env(|env| {
                 let to = env.decode(&dest)?;
                 let local = env.as_local_pid(to);
@@ -255,6 +260,11 @@ fn send<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
             }
         }
     })
+}
+
+/// A pid, an alias or a tuple of two, by the tag of its encoding.
+fn is_destination(term: &[u8]) -> bool {
+    matches!(term, [131, 88 | 90 | 103 | 114, ..] | [131, 104, 2, ..])
 }
 
 /// Sends from here where that is allowed, else by way of the courier.
@@ -355,7 +365,7 @@ fn sleep<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
     }
     let current = current::current();
     let stop = py.detach(|| {
-        let me = crate::here::here();
+        let me = here();
         let end = std::time::Instant::now() + std::time::Duration::from_secs_f64(seconds);
         loop {
             let seen = me.signal();
