@@ -12,7 +12,7 @@ use crate::erts::{MsgEnv, Raw, binary_of};
 use crate::pool::Pool;
 use crate::refs::Decodes;
 use crate::slot::Slot;
-use crate::stream::Stream;
+use crate::stream::{Running, Stream};
 use crate::ticket::Ticket;
 use crew::sync::lock;
 
@@ -72,7 +72,7 @@ pub enum Reply {
     /// A stream's own messages.
     Stream {
         to: LocalPid,
-        stream: Arc<Stream>,
+        stream: Running,
         reference: ResourceArc<TicketRef>,
     },
     /// Nobody waits; a failure is logged.

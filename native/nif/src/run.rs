@@ -33,7 +33,7 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
     me.push_job(job.ticket.clone());
     let _current = current::enter(&job);
     if let Reply::Stream { stream, .. } = &job.reply {
-        let stream = stream.clone();
+        let stream = stream.0.clone();
         let _ = contain("stream", || stream::pump(world, me, &stream, job));
         return;
     }

@@ -17,6 +17,7 @@ use crate::job::{Job, Reply};
 use crate::reply::{self, Answer};
 use crate::run;
 use crate::ticket::Ticket;
+use crate::watch;
 use crew::sync::lock;
 
 /// How long a stream keeps its thread before others have their turn.
@@ -26,6 +27,20 @@ pub struct Stream {
     /// How many items may still be sent before the reader says more.
     credits: AtomicI64,
     iterator: Mutex<Option<Arc<Kept>>>,
+}
+
+/// Held by the job of a stream: when that is over, in whatever way, the generator is let go (and
+/// its `finally` runs), though the reader may still have its reference.
+pub struct Running(pub Arc<Stream>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let iterator = lock(&self.0.iterator).take();
+        if iterator.is_some() {
+            drop(iterator);
+            watch::release_soon();
+        }
+    }
 }
 
 impl Stream {

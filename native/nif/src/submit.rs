@@ -14,7 +14,7 @@ use crate::pool::Pool;
 use crate::resource::PoolRef;
 use crate::runtime;
 use crate::slot::Slot;
-use crate::stream::Stream;
+use crate::stream::{Running, Stream};
 use crew::Refused;
 
 /// Whether a job may nest on the thread that waits for its caller's callback.
@@ -151,7 +151,7 @@ fn stream<'a>(
     });
     job.reply = Reply::Stream {
         to,
-        stream,
+        stream: Running(stream),
         reference: reference.clone(),
     };
     job.slot.remember(job.ticket.clone());
