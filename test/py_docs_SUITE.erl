@@ -103,7 +103,7 @@ what_the_architecture_names_exists(Config) ->
     {ok, Text} = file:read_file(filename:join(Root, "ARCHITECTURE.md")),
     Files =
         [Path || [Path] <- found("\\b((?:native|src|test|python)/[\\w/]+\\.(?:rs|erl|py))", Text)] ++
-            ["native/" ++ Crate ++ "/src/" ++ File || [Crate, File] <- found("(?<!/)\\b(nif|etf)/(\\w+\\.rs)", Text)] ++
+            ["native/" ++ Crate ++ "/src/" ++ File || [Crate, File] <- found("(?<!/)\\b(nif|etf|crew)/(\\w+\\.rs)", Text)] ++
             ["src/" ++ Module ++ ".erl" || [Module] <- found("(?m)^  (py_\\w+)  ", Text)],
     ?assertEqual([], [File || File <- lists:usort(Files), not filelib:is_file(filename:join(Root, File))]),
     Tests = found("\\b(py_\\w+_SUITE):(\\w+)", Text),
