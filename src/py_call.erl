@@ -106,8 +106,8 @@ decode(Answer) when is_tuple(Answer) -> Answer;
 decode(Answer) when is_binary(Answer) -> detail(binary_to_term(Answer, [safe]));
 decode(ok) -> ok.
 
-detail({error, {Type, Message, Pairs}}) when is_list(Pairs) ->
-    {error, {Type, Message, py_details:describe(Pairs)}};
+detail({error, {Type, Message, #{traceback := _} = Details}}) ->
+    {error, {Type, Message, py_details:describe(Details)}};
 detail(Answer) ->
     Answer.
 

@@ -1,4 +1,4 @@
-%% The whole story of an exception: pairs from the native side made a map, source lines added.
+%% The whole story of an exception: source lines and Python's own text are added to it.
 -module(py_details).
 
 -export([last/0, describe/1]).
@@ -12,30 +12,15 @@ last() ->
 
 %% Python's own `traceback' module writes the text; should even that fail, the story is told
 %% without source lines.
--spec describe([{atom(), term()}]) -> py_error:details().
-describe(Pairs) ->
-    Details = #{traceback := Frames} = details(Pairs),
-    case py:call('erlang._object', describe, [Pairs]) of
+-spec describe(py_error:details()) -> py_error:details().
+describe(#{traceback := Frames} = Details) ->
+    case py:call('erlang._object', describe, [Details]) of
         {ok, {Texts, Formatted}} ->
             Lines = lists:zipwith(fun with_text/2, Frames, Texts),
             Details#{traceback := Lines, formatted => Formatted};
         {error, _} ->
             Details#{formatted => <<>>}
     end.
-
-details(Pairs) ->
-    #{traceback := Frames, cause := Cause, context := Context} = Map = maps:from_list(Pairs),
-    Map#{
-        traceback := [frame(Frame) || Frame <- Frames],
-        cause := chained(Cause),
-        context := chained(Context)
-    }.
-
-chained(undefined) -> undefined;
-chained(Pairs) -> details(Pairs).
-
-frame({File, Line, Function}) ->
-    #{file => File, line => Line, function => Function, text => none}.
 
 with_text(Frame, <<>>) -> Frame;
 with_text(Frame, Text) -> Frame#{text := Text}.

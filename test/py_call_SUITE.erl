@@ -54,6 +54,7 @@
     a_thread_keeps_its_state_for_life/1,
     a_bound_process_keeps_its_thread/1,
     a_cast_runs_and_its_failure_is_logged/1,
+    a_traceback_comes_with_every_kind_of_answer/1,
     a_refused_call_is_awaited_and_cancelled_like_any_other/1,
     wrong_arguments_are_refused_by_name/1,
     a_function_name_may_be_any_text/1
@@ -380,6 +381,30 @@ a_cast_runs_and_its_failure_is_logged(_Config) ->
     #{logged := Logged} = py_logger:info(),
     ?assertEqual(ok, py:cast(py_tools, fail, ['ValueError', lost])),
     ok = py_test:eventually(fun() -> maps:get(logged, py_logger:info()) > Logged end).
+
+a_traceback_comes_with_every_kind_of_answer(_Config) ->
+    Opts = #{traceback => true},
+    Fail = [py_tools, fail, ['ValueError', <<"why">>], #{}, Opts],
+    Ref = apply(py, spawn_call, Fail),
+    {py_response, Ref, Message} = py_test:message(),
+    Answers = [apply(py, call, Fail), py:await(apply(py, spawn_call, Fail)), Message],
+    [
+        ?assertReason(
+            {'ValueError', <<"why">>, #{
+                type := 'ValueError',
+                message := <<"why">>,
+                args := [<<"'why'">>],
+                traceback := [#{function := <<"fail">>, line := _, file := _}],
+                cause := undefined,
+                notes := []
+            }},
+            Answer
+        )
+     || Answer <- Answers
+    ],
+    #{formatted := Formatted} = py:last_error(),
+    ?assertMatch(<<"Traceback (most recent call last):\n  File", _/binary>>, Formatted),
+    ?assertNotEqual(nomatch, string:find(Formatted, "ValueError: why")).
 
 a_refused_call_is_awaited_and_cancelled_like_any_other(_Config) ->
     Refused = py:spawn_call(nowhere, math, sqrt, [4]),

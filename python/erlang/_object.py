@@ -59,18 +59,13 @@ def register_converter(direction: str, what: str, module: str, function: str) ->
     return True
 
 
-Pairs = list[tuple[str, Any]]
-
-
-def describe(pairs: Pairs) -> tuple[list[str], str]:
+def describe(story: dict[str, Any]) -> tuple[list[str], str]:
     """The source line of each frame, and the text Python itself would print."""
-    frames = dict(pairs)["traceback"]
-    texts = [linecache.getline(file, line).strip() for file, line, _ in frames]
-    return texts, "".join(_lines(pairs))
+    texts = [linecache.getline(frame["file"], frame["line"]).strip() for frame in story["traceback"]]
+    return texts, "".join(_lines(story))
 
 
-def _lines(pairs: Pairs) -> list[str]:
-    story = dict(pairs)
+def _lines(story: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     if story["cause"] is not None:
         lines += _lines(story["cause"])
@@ -78,7 +73,7 @@ def _lines(pairs: Pairs) -> list[str]:
     elif story["context"] is not None:
         lines += _lines(story["context"])
         lines.append("\nDuring handling of the above exception, another exception occurred:\n\n")
-    frames = [(file, line, name, None) for file, line, name in story["traceback"]]
+    frames = [(one["file"], one["line"], one["function"], None) for one in story["traceback"]]
     if frames:
         lines.append("Traceback (most recent call last):\n")
         lines += traceback.StackSummary.from_list(frames).format()

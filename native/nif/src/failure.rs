@@ -3,7 +3,7 @@
 //!
 //! Thread: attached, the job's own.
 
-use crate::out::{write_atom, write_binary, write_int, write_list_header, write_nil, write_tuple};
+use crate::out::{write_atom, write_binary, write_int, write_list_header, write_map_header, write_nil, write_tuple};
 use pyrt::error::Builtin;
 use pyrt::{Attached, Obj, PyError};
 
@@ -105,9 +105,9 @@ fn text(object: &Obj<'_>, name: &std::ffi::CStr) -> String {
     }
 }
 
-/// A list of pairs that the Erlang side makes a map of (maps are not built here).
+/// A map small enough to be built on any thread.
 fn write_details(out: &mut Vec<u8>, value: &Obj<'_>, depth: usize) {
-    write_list_header(out, 7);
+    write_map_header(out, 7);
     pair(out, "type", |out| write_class(out, value));
     pair(out, "message", |out| {
         write_binary(out, value.display().as_bytes());
@@ -123,11 +123,9 @@ fn write_details(out: &mut Vec<u8>, value: &Obj<'_>, depth: usize) {
         });
     }
     pair(out, "notes", |out| write_notes(out, value));
-    write_nil(out);
 }
 
 fn pair(out: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
-    write_tuple(out, 2);
     write_atom(out, name);
     value(out);
 }
@@ -171,7 +169,7 @@ fn write_texts(out: &mut Vec<u8>, texts: impl ExactSizeIterator<Item = String>) 
     write_nil(out);
 }
 
-/// `{File, Line, Function}` of each frame, outermost first. The frames themselves are not kept:
+/// `#{file, line, function, text}` of each frame, outermost first; the source line is added later. The frames themselves are not kept:
 /// they would keep every local variable alive.
 fn write_frames(out: &mut Vec<u8>, value: &Obj<'_>) {
     let mut frames = Vec::new();
@@ -187,10 +185,11 @@ fn write_frames(out: &mut Vec<u8>, value: &Obj<'_>) {
         write_list_header(out, frames.len());
     }
     for (file, line, function) in frames {
-        write_tuple(out, 3);
-        write_binary(out, file.as_bytes());
-        write_int(out, line);
-        write_binary(out, function.as_bytes());
+        write_map_header(out, 4);
+        pair(out, "file", |out| write_binary(out, file.as_bytes()));
+        pair(out, "line", |out| write_int(out, line));
+        pair(out, "function", |out| write_binary(out, function.as_bytes()));
+        pair(out, "text", |out| write_atom(out, "none"));
     }
     write_nil(out);
 }

@@ -32,7 +32,11 @@ pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
 }
 
 /// Keys of `py:last_error/0` that no other code of ours names.
-const DETAIL_KEYS: [&str; 7] = [
+const DETAIL_KEYS: [&str; 11] = [
+    "file",
+    "line",
+    "function",
+    "text",
     "type",
     "message",
     "args",

@@ -36,6 +36,12 @@ pub fn write_list_header(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&(count as u32).to_be_bytes());
 }
 
+/// Before the pairs.
+pub fn write_map_header(out: &mut Vec<u8>, count: u32) {
+    out.push(116);
+    out.extend_from_slice(&count.to_be_bytes());
+}
+
 pub fn write_nil(out: &mut Vec<u8>) {
     out.push(106);
 }
