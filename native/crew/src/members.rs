@@ -340,6 +340,12 @@ impl<J> Crew<J> {
     pub fn starts(&self, me: &Member) {
         self.started.fetch_add(1, Ordering::AcqRel);
         self.lead.say(me, State::Running);
+        // SeqCst, pairs with the fence in `ring`: a job that came before this one ran found the
+        // leader awake and told nobody. Should this one take long, a standby must be looking.
+        fence(Ordering::SeqCst);
+        if self.queue.has_fresh() && !self.is_single() && !self.armed.load(Ordering::SeqCst) {
+            self.wake_standby();
+        }
     }
 
     /// It has finished it.
