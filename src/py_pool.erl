@@ -14,6 +14,14 @@ start_link(Name, Size) ->
 -spec register(atom(), #{mode => worker, size => pos_integer()}) ->
     ok | {error, py_error:reason()}.
 register(Name, Opts) when is_atom(Name), is_map(Opts) ->
+    case maps:keys(maps:without([mode, size], Opts)) of
+        [] -> start(Name, Opts);
+        [Key | _] -> {error, {bad_argument, {option, Key}}}
+    end;
+register(_Name, _Opts) ->
+    {error, {bad_argument, name}}.
+
+start(Name, Opts) ->
     case {py_registry:pool(Name), maps:get(mode, Opts, worker), maps:get(size, Opts, 1)} of
         {{ok, _}, _, _} ->
             {error, {bad_argument, <<"a pool of this name exists">>}};
@@ -25,9 +33,7 @@ register(Name, Opts) when is_atom(Name), is_map(Opts) ->
             {error, not_supported};
         {error, _, _} ->
             {error, {bad_argument, mode}}
-    end;
-register(_Name, _Opts) ->
-    {error, {bad_argument, name}}.
+    end.
 
 -spec unregister(atom()) -> ok | {error, py_error:reason()}.
 unregister(main) ->

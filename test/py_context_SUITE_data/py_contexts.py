@@ -1,0 +1,21 @@
+"""The Python side of py_context_SUITE."""
+
+import threading
+
+import erlang
+
+
+def thread():
+    return threading.get_native_id()
+
+
+def swallow(pid):
+    """Does not let itself be stopped the first time."""
+    erlang.send(pid, "running")
+    try:
+        while True:
+            pass
+    except BaseException:
+        erlang.send(pid, "swallowed")
+    while True:
+        pass
