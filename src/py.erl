@@ -253,10 +253,10 @@ call_method(Object, Name, Args) -> call_method(Object, Name, Args, #{}).
 
 -spec call_method(object(), name(), [term()], kwargs()) -> result().
 call_method(Object, Name, Args, Kw) ->
-    call('erlang._object', call_method, [Object, Name, Args, Kw]).
+    call('erlang._object', call_method, [Object, py_call:text(Name), Args, Kw]).
 
 -spec getattr(object(), name()) -> result().
-getattr(Object, Name) -> call(builtins, getattr, [Object, Name]).
+getattr(Object, Name) -> call(builtins, getattr, [Object, py_call:text(Name)]).
 
 -spec to_term(object()) -> result().
 to_term(Object) -> call('erlang._object', identity, [Object]).
@@ -312,7 +312,7 @@ interrupt(Ctx) -> py_context:interrupt(Ctx).
 
 -spec reload(name()) -> ok | {error, py_error:reason()}.
 reload(Module) ->
-    case call('erlang._object', reload, [Module]) of
+    case call('erlang._object', reload, [py_call:text(Module)]) of
         {ok, _} -> ok;
         {error, _} = Error -> Error
     end.
@@ -341,7 +341,8 @@ ensure_venv(Path, Requirements, Options) -> py_venv:ensure_venv(Path, Requiremen
 -spec register_converter(to_python | to_erlang, name(), {Module :: name(), Function :: name()}) ->
     ok | {error, py_error:reason()}.
 register_converter(Direction, What, {Module, Function}) ->
-    case call('erlang._object', register_converter, [Direction, What, Module, Function]) of
+    Names = [py_call:text(Name) || Name <- [What, Module, Function]],
+    case call('erlang._object', register_converter, [Direction | Names]) of
         {ok, _} -> ok;
         {error, _} = Error -> Error
     end.

@@ -4,7 +4,7 @@
 -module(py_call).
 
 -export([slot/0, forget_all/0, sync/5, spawn/6, cast/3, stream/6]).
--export([payload/4, source/2, options/1, pool/1, bound_pool/0, bind_to/1]).
+-export([payload/4, source/2, text/1, options/1, pool/1, bound_pool/0, bind_to/1]).
 -export([await/2, cancel/1, default_timeout/0]).
 
 -export_type([name/0, kwargs/0, opts/0, options/0]).
@@ -218,6 +218,14 @@ name([_ | _] = Name) ->
     end;
 name(Name) ->
     {ok, Name}.
+
+%% A name as an argument: a string becomes text, which by itself it would not.
+-spec text(name()) -> name().
+text(Name) ->
+    case name(Name) of
+        {ok, Text} -> Text;
+        error -> Name
+    end.
 
 is_name(Name) -> is_atom(Name) orelse is_binary(Name).
 

@@ -17,13 +17,18 @@
 
 -spec new(opts()) -> {ok, pid()} | {error, py_error:reason()}.
 new(Opts) when is_map(Opts) ->
-    case maps:get(mode, Opts, worker) of
-        worker -> start(Opts);
-        Mode when Mode =:= subinterp; Mode =:= owngil -> {error, not_supported};
-        _ -> {error, {bad_argument, mode}}
+    case {maps:keys(maps:without([mode, name, preload], Opts)), Opts} of
+        {[Key | _], _} -> {error, {bad_argument, {option, Key}}};
+        {[], #{name := Name}} when not is_atom(Name) -> {error, {bad_argument, name}};
+        {[], #{preload := Modules}} when not is_list(Modules) -> {error, {bad_argument, preload}};
+        {[], #{}} -> new(maps:get(mode, Opts, worker), Opts)
     end;
 new(_Opts) ->
     {error, {bad_argument, opts}}.
+
+new(worker, Opts) -> start(Opts);
+new(Mode, _Opts) when Mode =:= subinterp; Mode =:= owngil -> {error, not_supported};
+new(_Mode, _Opts) -> {error, {bad_argument, mode}}.
 
 start(Opts) ->
     case py_context_sup:start_context(Opts) of
@@ -34,7 +39,7 @@ start(Opts) ->
 preload(Pid, Modules) ->
     Failed = [
         Error
-     || Module <- Modules, {error, Error} <- [py:call(Pid, importlib, import_module, [Module])]
+     || Module <- Modules, {error, Error} <- [import(Pid, Module)]
     ],
     case Failed of
         [] ->
@@ -43,6 +48,10 @@ preload(Pid, Modules) ->
             ok = stop(Pid),
             {error, Error}
     end.
+
+import(Pid, Module) ->
+    Args = [py_call:text(Module)],
+    py:call(Pid, importlib, import_module, Args, #{}, #{return => ref}).
 
 -spec stop(pid()) -> ok.
 stop(Pid) ->

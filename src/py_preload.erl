@@ -10,8 +10,8 @@ start_link(#{preload := Modules}) ->
 load([]) ->
     ignore;
 load([Module | Rest]) ->
-    case py:call(importlib, import_module, [Module], #{}, infinity) of
+    Opts = #{timeout => infinity, return => ref},
+    case py:call(importlib, import_module, [Module], #{}, Opts) of
         {ok, _} -> load(Rest);
-        {error, {not_convertible, _}} -> load(Rest);
         {error, Reason} -> {error, {preload, Module, Reason}}
     end.

@@ -23,3 +23,8 @@ class ErlangError(Exception):
 class Cancelled(BaseException):
     """The Erlang side no longer waits: the job is to end. Not an `Exception`, so that ``except
     Exception`` does not swallow it."""
+
+
+# What a traceback shows is the name people import.
+for _class in (NotInNode, ErlangError, Cancelled):
+    _class.__module__ = "erlang"

@@ -1,5 +1,6 @@
 //! The bounded queue of fresh jobs, and the slices of admitted ones that go on.
 
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 
 #[cfg(not(loom))]
@@ -45,6 +46,8 @@ pub(crate) struct Queue<J> {
     fresh: Fresh<J>,
     /// Admitted once and never refused, so their number is bounded by that of `fresh`'s users.
     resumed: Mutex<Vec<J>>,
+    /// How many those are, so that nobody takes the lock to find none.
+    slices: AtomicUsize,
 }
 
 impl<J> Queue<J> {
@@ -52,6 +55,7 @@ impl<J> Queue<J> {
         Queue {
             fresh: Fresh::new(room.max(1)),
             resumed: Mutex::new(Vec::new()),
+            slices: AtomicUsize::new(0),
         }
     }
 
@@ -61,12 +65,24 @@ impl<J> Queue<J> {
     }
 
     pub fn resume(&self, job: J) {
-        lock(&self.resumed).push(job);
+        let mut resumed = lock(&self.resumed);
+        resumed.push(job);
+        self.slices.store(resumed.len(), Ordering::SeqCst);
     }
 
     /// Resumed slices come after fresh jobs: they have had a turn.
     pub fn pop(&self) -> Option<J> {
-        self.fresh.pop().or_else(|| lock(&self.resumed).pop())
+        self.fresh.pop().or_else(|| self.pop_slice())
+    }
+
+    fn pop_slice(&self) -> Option<J> {
+        if self.slices.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let mut resumed = lock(&self.resumed);
+        let job = resumed.pop();
+        self.slices.store(resumed.len(), Ordering::SeqCst);
+        job
     }
 
     pub fn len(&self) -> usize {
@@ -79,6 +95,6 @@ impl<J> Queue<J> {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.fresh.is_empty() && lock(&self.resumed).is_empty()
+        self.fresh.is_empty() && self.slices.load(Ordering::SeqCst) == 0
     }
 }

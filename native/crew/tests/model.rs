@@ -154,6 +154,49 @@ fn a_leader_that_blocks_gives_the_lead_to_an_idle_thread() {
     });
 }
 
+// Not under loom: the jobs look for each other in a loop, which has no end in a model.
+#[cfg(not(loom))]
+#[test]
+fn jobs_that_block_run_side_by_side() {
+    check(|| {
+        let crew = crew(2, 2);
+        let here = Arc::new(AtomicUsize::new(0));
+        let work = |crew: Arc<Crew<usize>>, here: Arc<AtomicUsize>| {
+            move || {
+                let me = Arc::new(Member::current());
+                crew.join(&me, false);
+                while crew.follow(&me, false) == Turn::Lead {
+                    while crew.may_take(&me) {
+                        let Some(_job) = crew.pop() else {
+                            crew.idle(&me, Duration::ZERO, false);
+                            continue;
+                        };
+                        crew.starts(&me);
+                        // Each job waits for the other one to be running too.
+                        here.fetch_add(1, Ordering::SeqCst);
+                        while here.load(Ordering::SeqCst) < 2 {
+                            thread::yield_now();
+                        }
+                        crew.ends(&me);
+                    }
+                }
+                crew.leave(&me);
+            }
+        };
+        // Both are there before anybody leads.
+        assert!(crew.push(1).is_ok());
+        assert!(crew.push(2).is_ok());
+        let first = thread::spawn(work(crew.clone(), here.clone()));
+        let second = thread::spawn(work(crew.clone(), here.clone()));
+        while here.load(Ordering::SeqCst) < 2 {
+            thread::yield_now();
+        }
+        assert!(crew.close().is_empty());
+        assert!(first.join().is_ok());
+        assert!(second.join().is_ok());
+    });
+}
+
 #[test]
 fn a_job_is_answered_or_cancelled_and_nothing_is_sent_after_cancel() {
     check(|| {

@@ -3,7 +3,10 @@
 //!
 //! Thread: attached, the job's own.
 
-use crate::out::{write_atom, write_binary, write_int, write_list_header, write_map_header, write_nil, write_tuple};
+use crate::out::{
+    write_atom, write_binary, write_int, write_list_header, write_map_header, write_nil,
+    write_tuple,
+};
 use pyrt::error::Builtin;
 use pyrt::{Attached, Obj, PyError};
 
@@ -188,7 +191,9 @@ fn write_frames(out: &mut Vec<u8>, value: &Obj<'_>) {
         write_map_header(out, 4);
         pair(out, "file", |out| write_binary(out, file.as_bytes()));
         pair(out, "line", |out| write_int(out, line));
-        pair(out, "function", |out| write_binary(out, function.as_bytes()));
+        pair(out, "function", |out| {
+            write_binary(out, function.as_bytes())
+        });
         pair(out, "text", |out| write_atom(out, "none"));
     }
     write_nil(out);

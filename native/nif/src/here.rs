@@ -138,6 +138,15 @@ impl Thread {
         (&raw const here as usize).saturating_sub(self.stack_end)
     }
 
+    /// How deep a conversion on the calling thread may nest: at most `wanted`, and no deeper than
+    /// its stack allows.
+    pub fn conversion_depth(&self, wanted: usize) -> usize {
+        /// For the Python code that a conversion may call at its deepest.
+        const RESERVE: usize = 512 << 10;
+        let room = self.stack_left().saturating_sub(RESERVE);
+        wanted.min(room / etf::STACK_PER_LEVEL)
+    }
+
     /// Something was posted for it.
     pub fn wake(&self) {
         self.member.wake();

@@ -19,6 +19,7 @@ mod out;
 mod pool;
 mod py_module;
 mod refs;
+mod release;
 mod reply;
 mod resource;
 mod run;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use pyrt::{Attached, Kept, Obj};
 use rustler::ResourceArc;
 
-use crate::watch;
+use crate::release;
 use crew::sync::lock;
 
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl Drop for ObjectRef {
         lock(&self.table.released)
             .fresh
             .push((self.index, self.generation));
-        watch::release_soon();
+        release::soon();
     }
 }
 

@@ -25,7 +25,7 @@ impl rustler::Resource for Lender {}
 impl Drop for Lender {
     fn drop(&mut self) {
         // The `Kept` goes to the release list by itself; somebody must look at it soon.
-        crate::watch::release_soon();
+        crate::release::soon();
     }
 }
 

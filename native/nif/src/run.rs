@@ -11,7 +11,7 @@ use pyrt::{Attached, Obj, contain, thread};
 
 use crate::current;
 use crate::failure::{self, Failure};
-use crate::here::Thread;
+use crate::here::{Thread, here};
 use crate::interp::World;
 use crate::job::{Job, Op, Reply, Segments};
 use crate::reply;
@@ -211,6 +211,6 @@ impl etf::Host for JobHost<'_, '_, '_> {
     }
 
     fn max_depth(&self) -> usize {
-        runtime::settings().max_depth
+        here().conversion_depth(runtime::settings().max_depth)
     }
 }

@@ -14,7 +14,7 @@ use rustler::LocalPid;
 
 use crate::interp::Interp;
 use crate::pool::Pool;
-use crate::{log, out, py_module, watch};
+use crate::{log, out, py_module, release, watch};
 use crew::sync::lock;
 
 /// What the configuration says.
@@ -70,6 +70,7 @@ pub fn start(settings: Settings) -> Result<(), String> {
             .map_err(|_| "Python's first thread ended early".to_owned())??,
     );
     watch::start(interp.clone()).map_err(|error| format!("no thread for the watch: {error}"))?;
+    release::start(interp.clone()).map_err(|error| format!("no thread to release: {error}"))?;
     let _ = RUNTIME.set(Runtime {
         settings,
         interp,

@@ -11,8 +11,8 @@ use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 
 use crate::here::Thread;
 use crate::job::Job;
+use crate::release;
 use crate::ticket::Ticket;
-use crate::watch;
 use crew::sync::lock;
 
 pub struct Slot {
@@ -154,7 +154,7 @@ impl Namespace {
         let names = lock(&self.0).take();
         if names.is_some() {
             drop(names);
-            watch::release_soon();
+            release::soon();
         }
     }
 }

@@ -14,10 +14,10 @@ use crate::failure::Failure;
 use crate::here::Thread;
 use crate::interp::World;
 use crate::job::{Job, Reply};
+use crate::release;
 use crate::reply::{self, Answer};
 use crate::run;
 use crate::ticket::Ticket;
-use crate::watch;
 use crew::sync::lock;
 
 /// How long a stream keeps its thread before others have their turn.
@@ -38,7 +38,7 @@ impl Drop for Running {
         let iterator = lock(&self.0.iterator).take();
         if iterator.is_some() {
             drop(iterator);
-            watch::release_soon();
+            release::soon();
         }
     }
 }

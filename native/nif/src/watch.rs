@@ -1,15 +1,14 @@
 //! The watch: one thread that does what schedulers must not: stops running jobs, starts threads,
-//! releases objects nobody came for.
+//! closes pools.
 //!
 //! Thread: `py-watch`, one, with a thread state of the main interpreter.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyrt::thread::{ThreadState, raise_in, spawn_named};
-use pyrt::{Attached, contain, kept};
+use pyrt::{Attached, contain};
 
 use crate::interp::Interp;
 use crate::pool::Pool;
@@ -21,7 +20,6 @@ use crew::sync::lock;
 enum Task {
     Stop(Arc<Ticket>),
     Start(Arc<Pool>),
-    Release,
     Close(Arc<Pool>),
 }
 
@@ -29,11 +27,9 @@ enum Task {
 const AGAIN: Duration = Duration::from_secs(1);
 /// One that has not stopped by then has its thread replaced.
 const GRACE: Duration = Duration::from_secs(5);
-const RELEASE_AFTER: Duration = Duration::from_millis(20);
 
 /// Fed by admitted jobs only (each is stopped once), so it has their bound (I8).
 static TASKS: Mutex<Option<Sender<Task>>> = Mutex::new(None);
-static RELEASE_ASKED: AtomicBool = AtomicBool::new(false);
 
 fn post(task: Task) {
     if let Some(tasks) = &*lock(&TASKS) {
@@ -54,14 +50,6 @@ pub fn close(pool: Arc<Pool>) {
     post(Task::Close(pool));
 }
 
-/// Something was dropped by a thread that could not release it.
-pub fn release_soon() {
-    // AcqRel, pairs with the store in `Watch::release`: one request stands for all until then.
-    if !RELEASE_ASKED.swap(true, Ordering::AcqRel) {
-        post(Task::Release);
-    }
-}
-
 /// Starts the watch for the main interpreter.
 pub fn start(interp: Arc<Interp>) -> std::io::Result<()> {
     let (sender, receiver) = mpsc::channel();
@@ -74,7 +62,6 @@ pub fn start(interp: Arc<Interp>) -> std::io::Result<()> {
             interp,
             state,
             stopping: Vec::new(),
-            release_at: None,
         };
         loop {
             match receiver.recv_timeout(watch.patience()) {
@@ -94,7 +81,6 @@ struct Watch {
     interp: Arc<Interp>,
     state: ThreadState,
     stopping: Vec<Stopping>,
-    release_at: Option<Instant>,
 }
 
 struct Stopping {
@@ -105,8 +91,7 @@ struct Stopping {
 
 impl Watch {
     fn patience(&self) -> Duration {
-        let next = self.stopping.iter().map(|stopping| stopping.next);
-        match next.chain(self.release_at).min() {
+        match self.stopping.iter().map(|stopping| stopping.next).min() {
             Some(next) => next.saturating_duration_since(Instant::now()),
             None => Duration::from_secs(3600),
         }
@@ -127,7 +112,6 @@ impl Watch {
                     pool.crew.lost();
                 }
             }
-            Task::Release => self.release_at = Some(now + RELEASE_AFTER),
             Task::Close(pool) => self.close(&pool),
         }
     }
@@ -146,23 +130,9 @@ impl Watch {
 
     fn look(&mut self) {
         let now = Instant::now();
-        if self.release_at.is_some_and(|at| at <= now) {
-            self.release();
-        }
         if self.stopping.iter().any(|stopping| stopping.next <= now) {
             self.stop_due(now);
         }
-    }
-
-    fn release(&mut self) {
-        RELEASE_ASKED.store(false, Ordering::Release);
-        let interp = self.interp.clone();
-        self.state.attached(|py| {
-            kept::release_dropped(py);
-            interp.release_exported(py);
-        });
-        let pending = self.interp.exported.pending();
-        self.release_at = pending.then(|| Instant::now() + RELEASE_AFTER);
     }
 
     fn stop_due(&mut self, now: Instant) {

@@ -1,6 +1,6 @@
 //! Hop 3 of a call: a thread of a pool, attached, takes jobs one after another and runs them.
 //!
-//! Thread: `py-N`, one permanent thread state each (extension modules want it so).
+//! Thread: `py-worker` or `py-more`, one permanent thread state each (extension modules want it so).
 //! Never: waits while attached (I3).
 
 use std::sync::Arc;
