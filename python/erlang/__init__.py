@@ -5,6 +5,7 @@ Inside a node everything here works; outside of one, what needs a node raises ``
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 # By name too: in a node it is there before the package is.
@@ -13,7 +14,8 @@ from erlang._errors import Cancelled, ErlangError, NotInNode
 from erlang._native import Atom, Fun, Pid, Port, Ref, register_constructor, register_converter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from erlang._loop import ErlangEventLoop as ErlangEventLoop
+    from erlang._loop import new_event_loop as new_event_loop
 
 try:
     from erlang import _node
@@ -101,8 +103,19 @@ def state_decr(key: object, by: int = 1) -> int:
     return value
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+# Names of the event loop and where they are: asyncio is imported when one is used, not before.
+_LOOP_NAMES = {
+    "ErlangEventLoop": "erlang._loop",
+    "new_event_loop": "erlang._loop",
+}
+
+
+def __getattr__(name: str) -> Any:
     """``erlang.name(*args)`` calls the Erlang function registered as ``name``."""
+    if name in _LOOP_NAMES:
+        value = getattr(importlib.import_module(_LOOP_NAMES[name]), name)
+        globals()[name] = value
+        return value
     if name.startswith("_"):
         raise AttributeError(f"module 'erlang' has no attribute {name!r}")
 

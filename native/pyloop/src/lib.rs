@@ -8,10 +8,14 @@ use pyrt::module::{Definition, END, Function, Module};
 use pyrt::{Attached, Obj, PyResult, function};
 
 mod convert;
+mod event_loop;
+mod handle;
+mod types;
 
 /// What the module keeps in each interpreter.
 pub struct State {
     pub types: etf::Types,
+    pub(crate) loops: std::sync::Arc<types::Types>,
 }
 
 impl Module for State {
@@ -20,7 +24,8 @@ impl Module for State {
 
     fn init<'py>(module: &Obj<'py>) -> PyResult<'py, Self> {
         let types = etf::Types::make(module)?;
-        Ok(State { types })
+        let loops = types::Types::make(module)?;
+        Ok(State { types, loops })
     }
 
     fn free(self, py: Attached<'_>) {
@@ -75,6 +80,11 @@ pub fn load<'py>(py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
 /// The state of `erlang._native` in this interpreter, from the module object.
 pub fn state<'a>(module: &'a Obj<'_>) -> Option<&'a State> {
     definition().state(module)
+}
+
+/// The state, from a class of this module or a subclass.
+fn state_of_class<'a>(class: &'a Obj<'_>) -> Option<&'a State> {
+    definition().state_of_class(class)
 }
 
 /// The state behind the module that a function of it was called with.

@@ -19,6 +19,8 @@ pub struct PyError<'py> {
 pub enum Builtin {
     ImportError,
     KeyError,
+    KeyboardInterrupt,
+    SystemExit,
     MemoryError,
     OverflowError,
     RecursionError,
@@ -37,6 +39,8 @@ impl Builtin {
             match self {
                 Builtin::ImportError => ffi::PyExc_ImportError,
                 Builtin::KeyError => ffi::PyExc_KeyError,
+                Builtin::KeyboardInterrupt => ffi::PyExc_KeyboardInterrupt,
+                Builtin::SystemExit => ffi::PyExc_SystemExit,
                 Builtin::MemoryError => ffi::PyExc_MemoryError,
                 Builtin::OverflowError => ffi::PyExc_OverflowError,
                 Builtin::RecursionError => ffi::PyExc_RecursionError,

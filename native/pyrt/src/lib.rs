@@ -10,13 +10,17 @@ pub mod call;
 pub mod class;
 pub mod contain;
 pub mod container;
+pub mod deferred;
 pub mod embed;
 pub mod error;
 pub mod int;
 pub mod kept;
 pub mod kind;
+pub mod member;
 pub mod module;
+pub mod native;
 pub mod object;
+pub mod running;
 pub mod text;
 pub mod thread;
 
@@ -24,6 +28,7 @@ pub use attach::Attached;
 pub use contain::{Panicked, contain};
 pub use error::{PyError, PyResult};
 pub use kept::Kept;
+pub use member::{Member, Place, Visit};
 pub use object::{Borrowed, Obj};
 
 /// `(major, minor)` of the Python this library was built for.

@@ -99,13 +99,21 @@ impl<M: Module> Definition<M> {
 
     /// The state, from an object whose class (or a base of it) belongs to this module.
     pub fn state_of_instance<'a>(&self, instance: &'a Obj<'_>) -> Option<&'a M> {
+        self.state_at(instance.py(), instance.type_of().as_ptr())
+    }
+
+    /// The state, from a class that belongs to this module, or comes from one that does.
+    pub fn state_of_class<'a>(&self, class: &'a Obj<'_>) -> Option<&'a M> {
+        self.state_at(class.py(), class.as_ptr())
+    }
+
+    fn state_at<'a>(&self, py: Attached<'_>, class: *mut ffi::PyObject) -> Option<&'a M> {
         let def = ptr::from_ref(&self.def).cast_mut();
-        let class = instance.type_of().as_ptr();
         // SAFETY: I1, attached; a class and a definition. Works for subclasses too, which
         // `PyType_GetModuleState` does not.
         let module = unsafe { ffi::PyType_GetModuleByDef(class.cast(), def) };
         let Some(module) = NonNull::new(module) else {
-            drop(PyError::take(instance.py()));
+            drop(PyError::take(py));
             return None;
         };
         // SAFETY: found by this very definition; the class keeps the module alive.
@@ -203,6 +211,86 @@ pub struct Args<'a, 'py> {
 }
 
 impl<'a, 'py> Args<'a, 'py> {
+    /// # Safety
+    /// What a `METH_FASTCALL | METH_KEYWORDS` call lends for all of `'a`.
+    #[inline]
+    pub(crate) unsafe fn lent(
+        py: Attached<'py>,
+        args: *const *mut ffi::PyObject,
+        count: ffi::Py_ssize_t,
+        names: *mut ffi::PyObject,
+    ) -> Self {
+        // SAFETY: lent for this call, or NULL.
+        let names = NonNull::new(names).map(|names| unsafe { Obj::from_borrowed(py, names) });
+        let total = count as usize + names.as_ref().map_or(0, Obj::tuple_len);
+        let raw = if total == 0 {
+            &[][..]
+        } else {
+            // SAFETY: `total` pointers, lent for this call.
+            unsafe { std::slice::from_raw_parts(args, total) }
+        };
+        Args {
+            raw,
+            positional: count as usize,
+            names,
+            py,
+        }
+    }
+
+    /// The positional ones from `first` on.
+    #[inline]
+    pub fn rest(&self, first: usize) -> &'a [crate::Borrowed<'a, 'py>] {
+        let raw = self.raw.get(first..self.positional).unwrap_or_default();
+        let borrowed = raw.as_ptr().cast::<crate::Borrowed<'a, 'py>>();
+        // SAFETY: `Borrowed` is a transparent pointer to an object; these are lent, never NULL.
+        unsafe { std::slice::from_raw_parts(borrowed, raw.len()) }
+    }
+
+    /// The value given by the keyword `name`: the same object first, then one that is equal.
+    #[inline]
+    pub fn named(&self, name: &Obj<'py>) -> Option<crate::Borrowed<'a, 'py>> {
+        let names = self.names.as_ref()?;
+        let count = names.tuple_len();
+        let is = |index: &usize| names.tuple_item(*index).is_some_and(|item| item.is(name));
+        let equal = |index: &usize| {
+            let item = names.tuple_item(*index);
+            item.is_some_and(|item| item.as_utf8().ok() == name.as_utf8().ok())
+        };
+        let index = (0..count).find(is).or_else(|| (0..count).find(equal))?;
+        let raw = NonNull::new(*self.raw.get(self.positional + index)?)?;
+        // SAFETY: lent by the caller for the call.
+        Some(unsafe { crate::Borrowed::from_ptr(raw) })
+    }
+
+    /// Calls another function with the same arguments.
+    pub fn forward(&self, callee: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+        let names = self.names.as_ref().map_or(ptr::null_mut(), Obj::as_ptr);
+        let (callee, args) = (callee.as_ptr(), self.raw.as_ptr());
+        // SAFETY: I1, attached; everything was lent for longer than this call.
+        let raw = unsafe { ffi::PyObject_Vectorcall(callee, args, self.positional, names) };
+        // SAFETY: a new reference, or NULL with an exception set.
+        unsafe { Obj::from_new_ref(self.py, raw) }
+    }
+
+    /// How many were given by keyword.
+    #[inline]
+    pub fn keywords(&self) -> usize {
+        self.names.as_ref().map_or(0, Obj::tuple_len)
+    }
+
+    /// The name of a keyword that is none of `known`.
+    pub fn unknown_keyword(&self, known: &[&Obj<'py>]) -> Option<String> {
+        let names = self.names.as_ref()?;
+        let known: Vec<_> = known
+            .iter()
+            .filter_map(|name| name.as_utf8().ok())
+            .collect();
+        (0..names.tuple_len())
+            .filter_map(|index| names.tuple_item(index))
+            .find(|item| !item.as_utf8().is_ok_and(|text| known.contains(&text)))
+            .map(|item| item.display())
+    }
+
     /// How many positional ones.
     pub fn len(&self) -> usize {
         self.positional
@@ -266,21 +354,8 @@ pub unsafe fn enter(
     let result = contain("native function", || {
         // SAFETY: Python lends `self` for this call.
         let module = unsafe { crate::Borrowed::from_ptr(NonNull::new_unchecked(module)) };
-        // SAFETY: lent for this call, or NULL.
-        let names = NonNull::new(names).map(|names| unsafe { Obj::from_borrowed(py, names) });
-        let total = count as usize + names.as_ref().map_or(0, Obj::tuple_len);
-        let raw = if total == 0 {
-            &[][..]
-        } else {
-            // SAFETY: `total` pointers, lent for this call.
-            unsafe { std::slice::from_raw_parts(args, total) }
-        };
-        let args = Args {
-            raw,
-            positional: count as usize,
-            names,
-            py,
-        };
+        // SAFETY: lent for this call, as the caller says.
+        let args = unsafe { Args::lent(py, args, count, names) };
         body(&module, &args)
     });
     match result {

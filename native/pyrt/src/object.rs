@@ -19,6 +19,7 @@ pub struct Obj<'py> {
 }
 
 /// A reference somebody else owns for at least `'a`.
+#[repr(transparent)]
 pub struct Borrowed<'a, 'py> {
     obj: ManuallyDrop<Obj<'py>>,
     owner: PhantomData<&'a ()>,
@@ -99,6 +100,11 @@ impl<'py> Obj<'py> {
     pub fn none(py: Attached<'py>) -> Self {
         // SAFETY: the singleton lives as long as the interpreter.
         unsafe { Obj::from_borrowed(py, NonNull::new_unchecked(ffi::Py_None())) }
+    }
+
+    pub fn not_implemented(py: Attached<'py>) -> Self {
+        // SAFETY: the singleton lives as long as the interpreter.
+        unsafe { Obj::from_borrowed(py, NonNull::new_unchecked(ffi::Py_NotImplemented())) }
     }
 
     pub fn bool(py: Attached<'py>, value: bool) -> Self {

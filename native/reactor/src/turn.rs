@@ -179,6 +179,16 @@ impl<W, S> Reactor<W, S> {
         Ok(())
     }
 
+    /// The descriptor of this source has left the epoll set by itself: it was closed.
+    pub fn forget_interest(&mut self, key: Key) {
+        if let Some(source) = self.sources.get_mut(key)
+            && !source.interest.is_none()
+        {
+            source.interest = Readiness::NONE;
+            self.watched -= 1;
+        }
+    }
+
     pub fn interest(&self, key: Key) -> Readiness {
         self.sources
             .get(key)

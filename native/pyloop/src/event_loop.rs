@@ -1,0 +1,183 @@
+//! `LoopCore`: the native base of `ErlangEventLoop`, what runs per callback, timer and packet.
+//!
+//! Thread: the one that runs the loop; `call_soon`, `call_later` and `call_at` of any other go
+//! through the inbox (I5). Never: lets a borrow of the reactor live while Python runs (I3).
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use pyrt::deferred::Call;
+use pyrt::error::Builtin;
+use pyrt::native::{self, Native};
+use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
+use reactor::turn::Post;
+use reactor::{Key, Reactor, TimerKey};
+
+use crate::handle::{Plain, Timer};
+use crate::types::Types;
+
+mod attributes;
+mod run;
+mod schedule;
+mod watch;
+
+/// A piece of work of a loop.
+pub enum Work {
+    Soon(Call<Plain>),
+    Due(Call<Timer>),
+    /// A timer set by another thread.
+    Set(Call<Timer>),
+    /// A timer cancelled by another thread.
+    Cancel(TimerKey),
+    /// A handle of asyncio's own: signals, debug mode.
+    Other(Foreign),
+}
+
+/// A Python object in a queue of a loop.
+pub struct Foreign(pub Member);
+
+// SAFETY: the inbox moves it to the loop's thread, which is attached when it uses or drops it; a
+// loop's queues are emptied by `close` or by the end of the loop object, on attached threads.
+unsafe impl Send for Foreign {}
+
+/// What a descriptor stands for.
+pub enum Source {
+    /// `add_reader` and `add_writer`.
+    Callbacks {
+        reader: Option<Call<Plain>>,
+        writer: Option<Call<Plain>>,
+    },
+}
+
+pub type LoopReactor = Reactor<Work, Source>;
+
+pub struct LoopCore {
+    pub(crate) types: Arc<Types>,
+    /// Owned; freed with the loop.
+    reactor: *mut LoopReactor,
+    /// The way to the reactor now: `reactor`, or what `turn` lent for the callback that runs.
+    current: Cell<*mut LoopReactor>,
+    post: Post<Work>,
+    closed: Cell<bool>,
+    debug: Cell<bool>,
+    stopping: Cell<bool>,
+    /// A turn is on the stack of some thread.
+    turning: Cell<bool>,
+    /// The thread that runs the loop, as Python counts them; 0 for none.
+    owner: Cell<u64>,
+    /// Sources of `add_reader` and `add_writer` by descriptor.
+    keys: RefCell<Vec<Option<Key>>>,
+    task_factory: Place,
+}
+
+impl LoopCore {
+    /// The core of a loop object.
+    pub fn of<'a>(event_loop: &'a Obj<'_>) -> &'a LoopCore {
+        // SAFETY: called with what a `LoopCore` method gave as `this` only.
+        unsafe { native::body(event_loop) }
+    }
+
+    /// Uses the reactor; `body` runs no Python and drops nothing of it.
+    #[inline]
+    fn reactor<R>(&self, body: impl FnOnce(&mut LoopReactor) -> R) -> R {
+        // SAFETY: the loop's thread, or no thread runs the loop and this one is attached; `body`
+        // is the only user: whoever lent `current` waits for the callback to return.
+        body(unsafe { &mut *self.current.get() })
+    }
+
+    /// Whether the calling thread may use the reactor.
+    #[inline]
+    fn is_here(&self) -> bool {
+        let owner = self.owner.get();
+        owner == 0 || owner == pyrt::thread::ident()
+    }
+
+    fn check_closed<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        if self.closed.get() {
+            let text = "Event loop is closed";
+            return Err(PyError::new(py, Builtin::RuntimeError, text));
+        }
+        Ok(())
+    }
+
+    fn check_here<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        if self.is_here() {
+            return Ok(());
+        }
+        let text = "Non-thread-safe operation invoked on an event loop other than the current one";
+        Err(PyError::new(py, Builtin::RuntimeError, text))
+    }
+
+    /// A timer was cancelled, on any thread.
+    pub fn drop_timer(&self, key: TimerKey) {
+        if self.is_here() {
+            // Dropped here: the reactor is free again.
+            drop(self.reactor(|reactor| reactor.cancel_timer(key)));
+        } else {
+            // A loop that refuses posts has no timers.
+            let _ = self.post.post(Work::Cancel(key));
+        }
+    }
+
+    /// Drops all that waits in the loop, outside of any borrow: it may run Python.
+    fn drop_all(&self) {
+        drop(self.reactor(LoopReactor::clear));
+        self.keys.borrow_mut().clear();
+    }
+}
+
+impl Native for LoopCore {
+    const NAME: &'static std::ffi::CStr = c"erlang._native.LoopCore";
+    const DOC: &'static std::ffi::CStr = c"The native base of ErlangEventLoop.";
+
+    fn methods() -> &'static [pyrt::module::Function] {
+        &attributes::METHODS
+    }
+
+    fn getters() -> &'static [pyrt::native::Getter] {
+        &attributes::GETTERS
+    }
+
+    fn new<'py>(class: &Obj<'py>) -> PyResult<'py, Self> {
+        let py = class.py();
+        let Some(state) = crate::state_of_class(class) else {
+            let text = "erlang._native is not initialised";
+            return Err(PyError::new(py, Builtin::SystemError, text));
+        };
+        state.loops.asyncio(py)?;
+        let reactor = LoopReactor::new(usize::MAX).map_err(|error| PyError::from_io(py, &error))?;
+        let post = reactor.poster();
+        let reactor = Box::into_raw(Box::new(reactor));
+        Ok(LoopCore {
+            types: Arc::clone(&state.loops),
+            reactor,
+            current: Cell::new(reactor),
+            post,
+            closed: Cell::new(false),
+            debug: Cell::new(false),
+            stopping: Cell::new(false),
+            turning: Cell::new(false),
+            owner: Cell::new(0),
+            keys: RefCell::new(Vec::new()),
+            task_factory: Place::default(),
+        })
+    }
+
+    /// What waits in the queues is not shown: a loop that has work is alive until it is closed.
+    fn traverse(&self, visit: &mut Visit) {
+        visit.place(&self.task_factory);
+    }
+
+    fn clear(&self, _py: Attached<'_>) {
+        self.task_factory.set(None);
+    }
+}
+
+impl Drop for LoopCore {
+    fn drop(&mut self) {
+        self.post.stop();
+        self.drop_all();
+        // SAFETY: made by `Box::into_raw` in `new`; nobody else has the loop any more.
+        drop(unsafe { Box::from_raw(self.reactor) });
+    }
+}

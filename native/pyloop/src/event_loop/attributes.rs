@@ -1,0 +1,223 @@
+//! What Python sees of `LoopCore`: the tables of methods and attributes, and the small ones.
+
+use pyrt::module::{Args, END, Function};
+use pyrt::native::{END_OF_GETTERS, Getter};
+use pyrt::{Obj, PyResult, getter, method};
+use reactor::clock;
+
+use super::{LoopCore, run, schedule, watch};
+
+type Answer<'py> = PyResult<'py, Obj<'py>>;
+
+pub(super) static METHODS: [Function; 21] = [
+    method!(
+        LoopCore,
+        c"call_soon",
+        schedule::call_soon,
+        c"Runs a callback at the next turn."
+    ),
+    method!(
+        LoopCore,
+        c"call_soon_threadsafe",
+        schedule::call_soon_threadsafe,
+        c"call_soon from any thread; wakes the loop if it sleeps."
+    ),
+    method!(
+        LoopCore,
+        c"call_later",
+        schedule::call_later,
+        c"Runs a callback after a delay."
+    ),
+    method!(
+        LoopCore,
+        c"call_at",
+        schedule::call_at,
+        c"Runs a callback at a time."
+    ),
+    method!(
+        LoopCore,
+        c"create_future",
+        schedule::create_future,
+        c"A future of this loop."
+    ),
+    method!(
+        LoopCore,
+        c"create_task",
+        schedule::create_task,
+        c"Runs a coroutine as a task."
+    ),
+    method!(
+        LoopCore,
+        c"_enqueue",
+        schedule::enqueue,
+        c"A handle of asyncio's own is ready."
+    ),
+    method!(
+        LoopCore,
+        c"_schedule",
+        schedule::schedule,
+        c"A handle of asyncio's own has a time."
+    ),
+    method!(LoopCore, c"_run", run::run, c"Turns until stop."),
+    method!(LoopCore, c"_run_once", run::run_once, c"One turn."),
+    method!(
+        LoopCore,
+        c"_add_reader",
+        watch::add_reader,
+        c"Watches a descriptor."
+    ),
+    method!(
+        LoopCore,
+        c"_add_writer",
+        watch::add_writer,
+        c"Watches a descriptor."
+    ),
+    method!(
+        LoopCore,
+        c"_remove_reader",
+        watch::remove_reader,
+        c"Stops watching."
+    ),
+    method!(
+        LoopCore,
+        c"_remove_writer",
+        watch::remove_writer,
+        c"Stops watching."
+    ),
+    method!(
+        LoopCore,
+        c"time",
+        time,
+        c"The time of this loop, in seconds."
+    ),
+    method!(
+        LoopCore,
+        c"get_debug",
+        get_debug,
+        c"Whether debug mode is on."
+    ),
+    method!(
+        LoopCore,
+        c"is_closed",
+        is_closed,
+        c"Whether the loop was closed."
+    ),
+    method!(
+        LoopCore,
+        c"stop",
+        stop,
+        c"Ends run_forever after this turn."
+    ),
+    method!(
+        LoopCore,
+        c"_write_to_self",
+        wake,
+        c"Wakes the loop if it sleeps."
+    ),
+    method!(
+        LoopCore,
+        c"_drop_all",
+        drop_all,
+        c"Drops all that waits in the loop."
+    ),
+    END,
+];
+
+pub(super) static GETTERS: [Getter; 7] = [
+    getter!(LoopCore, c"_closed", get_closed, set_closed),
+    getter!(LoopCore, c"_debug", read_debug, set_debug),
+    getter!(LoopCore, c"_stopping", get_stopping, set_stopping),
+    getter!(LoopCore, c"_thread_id", get_thread, set_thread),
+    getter!(LoopCore, c"_task_factory", get_factory, set_factory),
+    getter!(LoopCore, c"_timers", get_timers),
+    END_OF_GETTERS,
+];
+
+fn time<'py>(_this: &Obj<'py>, _core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    Obj::float(args.py(), clock::to_seconds(clock::now()))
+}
+
+fn get_debug<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(Obj::bool(args.py(), core.debug.get()))
+}
+
+fn is_closed<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(Obj::bool(args.py(), core.closed.get()))
+}
+
+fn stop<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    core.stopping.set(true);
+    Ok(Obj::none(args.py()))
+}
+
+fn wake<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    core.post.wake();
+    Ok(Obj::none(args.py()))
+}
+
+fn drop_all<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    core.drop_all();
+    Ok(Obj::none(args.py()))
+}
+
+fn get_closed<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
+    Ok(Obj::bool(this.py(), core.closed.get()))
+}
+
+fn set_closed<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyResult<'py, ()> {
+    core.closed.set(value.is_truthy()?);
+    Ok(())
+}
+
+fn read_debug<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
+    Ok(Obj::bool(this.py(), core.debug.get()))
+}
+
+fn set_debug<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyResult<'py, ()> {
+    core.debug.set(value.is_truthy()?);
+    Ok(())
+}
+
+fn get_stopping<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
+    Ok(Obj::bool(this.py(), core.stopping.get()))
+}
+
+fn set_stopping<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyResult<'py, ()> {
+    core.stopping.set(value.is_truthy()?);
+    Ok(())
+}
+
+fn get_thread<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
+    match core.owner.get() {
+        0 => Ok(Obj::none(this.py())),
+        owner => Obj::int(this.py(), owner as i64),
+    }
+}
+
+fn set_thread<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyResult<'py, ()> {
+    let owner = if value.is_none() {
+        None
+    } else {
+        value.as_i64()?
+    };
+    core.owner.set(owner.unwrap_or(0) as u64);
+    Ok(())
+}
+
+fn get_factory<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
+    Ok(core
+        .task_factory
+        .get(this.py())
+        .unwrap_or_else(|| Obj::none(this.py())))
+}
+
+fn set_factory<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyResult<'py, ()> {
+    core.task_factory
+        .set((!value.is_none()).then(|| value.clone()));
+    Ok(())
+}
+
+fn get_timers<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
+    let count = core.reactor(|reactor| reactor.timers());
+    Obj::int(this.py(), count as i64)
+}

@@ -1,0 +1,217 @@
+//! Turns of a loop: Python's side of `Reactor::turn`.
+//!
+//! Thread: the one that runs the loop, attached except while it sleeps.
+
+use std::ops::ControlFlow;
+use std::os::fd::{BorrowedFd, RawFd};
+
+use pyrt::deferred::{Call, Deferrable};
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::running::{Pause, check_signals};
+use pyrt::{Attached, Obj, PyError, PyResult};
+use reactor::{Host, Key, Outcome, Readiness};
+
+use super::{LoopCore, LoopReactor, Source, Work};
+
+/// Turns without a sleep after which the GIL is offered to others: callbacks in C never look.
+const POLITE: u32 = 64;
+
+/// Runs the work of a loop in Python.
+pub(super) struct Driver<'a, 'py> {
+    core: &'a LoopCore,
+    this: &'a Obj<'py>,
+    pause: Option<Pause>,
+    slept: bool,
+    /// What ends `run_forever`: `KeyboardInterrupt`, `SystemExit`, a bug in the exception handler.
+    failure: Option<PyError<'py>>,
+}
+
+impl<'py> Driver<'_, 'py> {
+    fn py(&self) -> Attached<'py> {
+        self.this.py()
+    }
+
+    fn finish(&mut self, done: PyResult<'py, ()>) -> ControlFlow<()> {
+        match done {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    #[inline]
+    fn call<T: Deferrable>(&self, call: &Call<T>, lasting: bool) -> PyResult<'py, ()> {
+        let py = self.py();
+        let done = match call.run(py) {
+            Ok(()) => Ok(()),
+            Err(error) => self.report(&call.obj(py), error),
+        };
+        if !lasting {
+            call.clear(py);
+        }
+        done
+    }
+
+    /// The loop's exception handler hears of it, unless it is for whoever runs the loop.
+    #[cold]
+    fn report(&self, handle: &Obj<'py>, error: PyError<'py>) -> PyResult<'py, ()> {
+        if error.is_a(Builtin::KeyboardInterrupt) || error.is_a(Builtin::SystemExit) {
+            return Err(error);
+        }
+        let name = self.core.types.names._callback_failed.get(self.py());
+        self.this.call_named(&name, [handle, error.value()])?;
+        Ok(())
+    }
+
+    #[inline]
+    fn work(&self, work: Work) -> PyResult<'py, ()> {
+        match work {
+            Work::Soon(call) => {
+                if call.extra().cancelled.get() {
+                    return Ok(());
+                }
+                let lasting = call.extra().lasting;
+                self.call(&call, lasting)
+            }
+            Work::Due(call) => {
+                call.extra().key.set(None);
+                if call.extra().cancelled.get() {
+                    return Ok(());
+                }
+                self.call(&call, false)
+            }
+            Work::Set(call) => {
+                if !call.extra().cancelled.get() {
+                    self.core.set_timer(call);
+                }
+                Ok(())
+            }
+            Work::Cancel(key) => {
+                self.core.drop_timer(key);
+                Ok(())
+            }
+            Work::Other(handle) => {
+                let (handle, names) = (handle.0.get(self.py()), &self.core.types.names);
+                let cancelled = handle.getattr(&names._cancelled.get(self.py()))?;
+                if cancelled.is_truthy()? {
+                    return Ok(());
+                }
+                if self.core.debug.get() {
+                    let run = names._debug_run.get(self.py());
+                    self.this.call_named(&run, [&handle])?;
+                } else {
+                    handle.call_named(&names._run.get(self.py()), [])?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Host<Work, Source> for Driver<'_, '_> {
+    fn before_wait(&mut self) {
+        self.slept = true;
+        // SAFETY: attached; the reactor touches nothing of Python until `after_wait`.
+        self.pause = Some(unsafe { Pause::detach() });
+    }
+
+    fn after_wait(&mut self) {
+        self.pause = None;
+    }
+
+    #[inline]
+    fn run(&mut self, reactor: &mut LoopReactor, work: Work) -> ControlFlow<()> {
+        self.core.current.set(reactor);
+        let done = self.work(work);
+        self.finish(done)
+    }
+
+    #[inline]
+    fn ready(&mut self, reactor: &mut LoopReactor, key: Key, is: Readiness) -> ControlFlow<()> {
+        self.core.current.set(reactor);
+        let done = self.core.source_ready(self.py(), key, is);
+        self.finish(done)
+    }
+
+    fn lend(&self, fd: RawFd) -> BorrowedFd<'_> {
+        // SAFETY: registered, so its owner has not closed it; else epoll refuses it.
+        unsafe { BorrowedFd::borrow_raw(fd) }
+    }
+}
+
+/// `_run()`: turns until `stop`. `_run_once()`: one turn.
+fn turns<'py>(this: &Obj<'py>, core: &LoopCore, once: bool) -> PyResult<'py, Obj<'py>> {
+    let py = this.py();
+    if core.turning.replace(true) {
+        let text = "This event loop is already running";
+        return Err(PyError::new(py, Builtin::RuntimeError, text));
+    }
+    let before = core.owner.replace(pyrt::thread::ident());
+    let mut driver = Driver {
+        core,
+        this,
+        pause: None,
+        slept: false,
+        failure: None,
+    };
+    let done = drive(core, &mut driver, once);
+    core.current.set(core.reactor);
+    core.owner.set(before);
+    core.turning.set(false);
+    done?;
+    Ok(Obj::none(py))
+}
+
+fn drive<'py>(core: &LoopCore, driver: &mut Driver<'_, 'py>, once: bool) -> PyResult<'py, ()> {
+    let py = driver.py();
+    let mut busy = 0;
+    loop {
+        check_signals(py)?;
+        // SAFETY: this thread owns the loop, and `current` is `reactor` outside of callbacks.
+        let reactor = unsafe { &mut *core.reactor };
+        let outcome = reactor.turn(driver);
+        match outcome.map_err(|error| PyError::from_io(py, &error))? {
+            Outcome::Done => {}
+            // The handlers of signals run at the next turn; `_run_once` has had its turn.
+            Outcome::Interrupted => check_signals(py)?,
+            Outcome::Broken => {
+                return match driver.failure.take() {
+                    Some(error) => Err(error),
+                    None => Ok(()),
+                };
+            }
+        }
+        if once || core.stopping.get() {
+            return Ok(());
+        }
+        busy = if std::mem::take(&mut driver.slept) {
+            0
+        } else {
+            busy + 1
+        };
+        if busy == POLITE {
+            busy = 0;
+            py.detach(|| ());
+        }
+    }
+}
+
+pub(super) fn run<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    _args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    turns(this, core, false)
+}
+
+pub(super) fn run_once<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    core.check_closed(args.py())?;
+    turns(this, core, true)
+}

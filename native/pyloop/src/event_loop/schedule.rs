@@ -1,0 +1,256 @@
+//! `call_soon`, `call_later` and `call_at`, `create_future` and `create_task`: a callback enters.
+//!
+//! Thread: the loop's own, or any other by way of the inbox.
+
+use std::cell::Cell;
+
+use pyrt::deferred::Call;
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::running::copy_context;
+use pyrt::{Attached, Member, Obj, PyError, PyResult};
+use reactor::clock;
+
+use super::{Foreign, LoopCore, Work};
+use crate::handle::{Plain, Timer};
+
+type Answer<'py> = PyResult<'py, Obj<'py>>;
+
+/// The context given by keyword, or a copy of the current one.
+#[inline]
+fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    if args.keywords() > 0 {
+        let name = core.types.names.context.get(args.py());
+        match args.named(&name) {
+            Some(context) if !context.is_none() => return Ok(context.clone()),
+            Some(_) if args.keywords() == 1 => {}
+            _ => refuse_keywords(args, &name)?,
+        }
+    }
+    copy_context(args.py())
+}
+
+#[cold]
+fn refuse_keywords<'py>(args: &Args<'_, 'py>, known: &Obj<'py>) -> PyResult<'py, ()> {
+    match args.unknown_keyword(&[known]) {
+        Some(name) => {
+            let text = format!("got an unexpected keyword argument '{name}'");
+            Err(PyError::new(args.py(), Builtin::TypeError, &text))
+        }
+        None => Ok(()),
+    }
+}
+
+/// In debug mode asyncio's own checks and handles: `self._debug_call_soon(context, callback, args)`.
+#[cold]
+fn debug_call<'py>(
+    this: &Obj<'py>,
+    method: &Member,
+    first: &Obj<'py>,
+    args: &Args<'_, 'py>,
+    from: usize,
+) -> Answer<'py> {
+    let py = args.py();
+    let context = args
+        .keyword("context")
+        .map_or_else(|| Obj::none(py), |context| context.clone());
+    let callback = args.want(from, "callback")?;
+    let rest = args.rest(from + 1).iter().map(|arg| (**arg).clone());
+    let rest = Obj::tuple(py, rest)?;
+    this.call_named(&method.get(py), [first, &context, &callback, &rest])
+}
+
+impl LoopCore {
+    /// Puts work at the end of the ready queue.
+    #[inline]
+    fn enqueue(&self, work: Work) {
+        if self.is_here() {
+            self.reactor(|reactor| reactor.push(work));
+        } else {
+            // The inbox refuses only when the loop object itself is going.
+            let _ = self.post.post(work);
+        }
+    }
+
+    #[inline]
+    fn soon<'py>(&self, args: &Args<'_, 'py>) -> PyResult<'py, Call<Plain>> {
+        let py = args.py();
+        let callback = args.want(0, "callback")?;
+        let context = context(self, args)?;
+        let class = self.types.handle.get(py);
+        Call::new(&class, Plain::default(), &callback, args.rest(1), context)
+    }
+
+    fn at<'py>(&self, this: &Obj<'py>, when: f64, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+        let py = args.py();
+        let callback = args.want(1, "callback")?;
+        let context = context(self, args)?;
+        let timer = Timer {
+            cancelled: Cell::new(false),
+            when,
+            key: Cell::new(None),
+            event_loop: Member::new(this.clone()),
+        };
+        let class = self.types.timer.get(py);
+        let call = Call::new(&class, timer, &callback, args.rest(2), context)?;
+        let handle = call.obj(py);
+        if self.is_here() {
+            self.set_timer(call);
+        } else {
+            let _ = self.post.post(Work::Set(call));
+        }
+        Ok(handle)
+    }
+
+    /// Sets a timer, on the loop's thread.
+    pub(super) fn set_timer(&self, call: Call<Timer>) {
+        let deadline = clock::from_seconds(call.extra().when);
+        // A borrow of the call that goes into the heap: it stays where it is.
+        let again = call.clone();
+        let key = self.reactor(|reactor| reactor.set_timer(deadline, Work::Due(call)));
+        again.extra().key.set(Some(key));
+    }
+}
+
+pub(super) fn call_soon<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    core.check_closed(args.py())?;
+    if core.debug.get() {
+        let none = Obj::none(args.py());
+        return debug_call(this, &core.types.names._debug_call_soon, &none, args, 0);
+    }
+    let call = core.soon(args)?;
+    let handle = call.obj(args.py());
+    core.enqueue(Work::Soon(call));
+    Ok(handle)
+}
+
+pub(super) fn call_soon_threadsafe<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    core.check_closed(args.py())?;
+    if core.debug.get() {
+        let yes = Obj::bool(args.py(), true);
+        return debug_call(this, &core.types.names._debug_call_soon, &yes, args, 0);
+    }
+    let call = core.soon(args)?;
+    let handle = call.obj(args.py());
+    // `owner` may be 0 while another thread is about to run the loop: then the inbox as well.
+    if core.owner.get() == pyrt::thread::ident() {
+        core.reactor(|reactor| reactor.push(Work::Soon(call)));
+    } else {
+        let _ = core.post.post(Work::Soon(call));
+    }
+    Ok(handle)
+}
+
+pub(super) fn call_later<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let py = args.py();
+    let delay = args.want(0, "delay")?;
+    if delay.is_none() {
+        let text = "delay must not be None";
+        return Err(PyError::new(py, Builtin::TypeError, text));
+    }
+    // Read anew, not the time of the turn: from the caller's view it must never fire early.
+    let when = clock::to_seconds(clock::now()) + delay.as_f64()?;
+    core.check_closed(py)?;
+    if core.debug.get() {
+        let when = Obj::float(py, when)?;
+        return debug_call(this, &core.types.names._debug_call_at, &when, args, 1);
+    }
+    core.at(this, when, args)
+}
+
+pub(super) fn call_at<'py>(this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let when = args.want(0, "when")?;
+    if when.is_none() {
+        let text = "when cannot be None";
+        return Err(PyError::new(py, Builtin::TypeError, text));
+    }
+    core.check_closed(py)?;
+    if core.debug.get() {
+        return debug_call(this, &core.types.names._debug_call_at, &when, args, 1);
+    }
+    core.at(this, when.as_f64()?, args)
+}
+
+/// `_enqueue(handle)`: a handle of asyncio's own becomes ready.
+pub(super) fn enqueue<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    let handle = Foreign(Member::new(args.want(0, "handle")?.clone()));
+    core.enqueue(Work::Other(handle));
+    Ok(Obj::none(args.py()))
+}
+
+/// `_schedule(handle, when)`: a handle of asyncio's own becomes ready at a time.
+pub(super) fn schedule<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    core.check_here(args.py())?;
+    let deadline = clock::from_seconds(args.want(1, "when")?.as_f64()?);
+    let work = Work::Other(Foreign(Member::new(args.want(0, "handle")?.clone())));
+    core.reactor(|reactor| reactor.set_timer(deadline, work));
+    Ok(Obj::none(args.py()))
+}
+
+pub(super) fn create_future<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let py = args.py();
+    let asyncio = core.types.asyncio(py)?;
+    let names = asyncio.loop_only.get(py);
+    asyncio.future.get(py).call_few([this], Some(&names))
+}
+
+/// Plain tasks are made here; a task factory, a name and debug mode are for asyncio's own method.
+pub(super) fn create_task<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let py = args.py();
+    core.check_closed(py)?;
+    if args.len() == 1 && !core.debug.get() && !core.task_factory.is_some() {
+        let asyncio = core.types.asyncio(py)?;
+        let coroutine = args.want(0, "coro")?;
+        let context = args.named(&core.types.names.context.get(py));
+        match (args.keywords(), context) {
+            (0, _) => {
+                let names = asyncio.loop_only.get(py);
+                let task = asyncio.task.get(py);
+                return task.call_few([&coroutine, this], Some(&names));
+            }
+            (1, Some(context)) => {
+                let names = asyncio.loop_context.get(py);
+                let task = asyncio.task.get(py);
+                return task.call_few([&coroutine, this, &context], Some(&names));
+            }
+            _ => {}
+        }
+    }
+    forward(this, core, args, py)
+}
+
+#[cold]
+fn forward<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+    py: Attached<'py>,
+) -> Answer<'py> {
+    let method = this.getattr(&core.types.names._debug_create_task.get(py))?;
+    args.forward(&method)
+}

@@ -1,0 +1,222 @@
+//! `add_reader`, `add_writer` and their removal, level-triggered, by descriptor.
+//!
+//! Thread: the loop's own.
+
+use std::os::fd::{BorrowedFd, RawFd};
+
+use pyrt::deferred::Call;
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::running::copy_context;
+use pyrt::{Attached, Obj, PyError, PyResult};
+use reactor::{Key, Readiness};
+
+use super::{LoopCore, Source, Work};
+use crate::handle::Plain;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Read,
+    Write,
+}
+
+/// Lends a descriptor that Python code says is open.
+pub(crate) fn lend<'a>(fd: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: used for one system call; if it is not open, the kernel answers EBADF.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
+fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
+    let fd = args.want(0, "fd")?;
+    let number = if fd.is_int() {
+        fd.as_i64()?
+    } else {
+        fd.call_method(c"fileno", &[])?.as_i64()?
+    };
+    let number = number.and_then(|number| RawFd::try_from(number).ok());
+    number.filter(|fd| *fd >= 0).ok_or_else(|| {
+        let text = format!("Invalid file descriptor: {}", fd.display());
+        PyError::new(args.py(), Builtin::ValueError, &text)
+    })
+}
+
+impl LoopCore {
+    fn key_of(&self, fd: RawFd) -> Option<Key> {
+        self.keys.borrow().get(fd as usize).copied().flatten()
+    }
+
+    fn set_key(&self, fd: RawFd, key: Option<Key>) {
+        let mut keys = self.keys.borrow_mut();
+        if keys.len() <= fd as usize {
+            keys.resize(fd as usize + 1, None);
+        }
+        keys[fd as usize] = key;
+    }
+
+    fn add<'py>(&self, args: &Args<'_, 'py>, way: Way) -> PyResult<'py, Obj<'py>> {
+        let py = args.py();
+        self.check_closed(py)?;
+        self.check_here(py)?;
+        let fd = want_fd(args)?;
+        let callback = args.want(1, "callback")?;
+        let plain = Plain {
+            lasting: true,
+            ..Plain::default()
+        };
+        let class = self.types.handle.get(py);
+        let call = Call::new(&class, plain, &callback, args.rest(2), copy_context(py)?)?;
+        let handle = call.obj(py);
+        let old = self
+            .watch_call(fd, way, call)
+            .map_err(|error| PyError::from_io(py, &error))?;
+        // Dropped outside of the reactor; it will not run any more.
+        if let Some(old) = old {
+            old.extra().cancelled.set(true);
+        }
+        Ok(handle)
+    }
+
+    fn watch_call(
+        &self,
+        fd: RawFd,
+        way: Way,
+        call: Call<Plain>,
+    ) -> std::io::Result<Option<Call<Plain>>> {
+        let key = match self.key_of(fd) {
+            Some(key) => key,
+            None => {
+                let none = Source::Callbacks {
+                    reader: None,
+                    writer: None,
+                };
+                let key = self.reactor(|r| r.register(lend(fd), Readiness::NONE, none))?;
+                self.set_key(fd, Some(key));
+                key
+            }
+        };
+        self.reactor(|reactor| {
+            let mut interest = reactor.interest(key);
+            match way {
+                Way::Read => interest.readable = true,
+                Way::Write => interest.writable = true,
+            }
+            if let Err(error) = reactor.watch(key, lend(fd), interest) {
+                // Closed and opened again behind our back: the number is a new descriptor.
+                if error.raw_os_error() != Some(rustix::io::Errno::NOENT.raw_os_error()) {
+                    return Err(error);
+                }
+                reactor.forget_interest(key);
+                reactor.watch(key, lend(fd), interest)?;
+            }
+            let Some(Source::Callbacks { reader, writer }) = reactor.source_mut(key) else {
+                return Ok(None);
+            };
+            let place = match way {
+                Way::Read => reader,
+                Way::Write => writer,
+            };
+            Ok(place.replace(call))
+        })
+    }
+
+    /// Whether there was one.
+    fn remove(&self, fd: RawFd, way: Way) -> bool {
+        let Some(key) = self.key_of(fd) else {
+            return false;
+        };
+        let (old, gone) = self.reactor(|reactor| {
+            let mut interest = reactor.interest(key);
+            match way {
+                Way::Read => interest.readable = false,
+                Way::Write => interest.writable = false,
+            }
+            // A descriptor closed too early is out of the set already.
+            let _ = reactor.watch(key, lend(fd), interest);
+            let Some(Source::Callbacks { reader, writer }) = reactor.source_mut(key) else {
+                return (None, None);
+            };
+            let old = match way {
+                Way::Read => reader.take(),
+                Way::Write => writer.take(),
+            };
+            let empty = reader.is_none() && writer.is_none();
+            let gone = empty.then(|| reactor.unregister(key, lend(fd)));
+            (old, gone)
+        });
+        if gone.is_some() {
+            self.set_key(fd, None);
+        }
+        match old {
+            Some(call) => !call.extra().cancelled.replace(true),
+            None => false,
+        }
+    }
+
+    /// A source is ready: its callbacks take their place in the queue.
+    pub(super) fn source_ready<'py>(
+        &self,
+        _py: Attached<'py>,
+        key: Key,
+        is: Readiness,
+    ) -> PyResult<'py, ()> {
+        self.reactor(|reactor| {
+            let Some(Source::Callbacks { reader, writer }) = reactor.source(key) else {
+                return;
+            };
+            let (reader, writer) = (reader.clone(), writer.clone());
+            if is.readable
+                && let Some(call) = reader
+            {
+                reactor.push(Work::Soon(call));
+            }
+            // Both bits are served in this turn: a skipped writer would wait a whole turn.
+            if is.writable
+                && let Some(call) = writer
+            {
+                reactor.push(Work::Soon(call));
+            }
+        });
+        Ok(())
+    }
+}
+
+pub(super) fn add_reader<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    core.add(args, Way::Read)
+}
+
+pub(super) fn add_writer<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    core.add(args, Way::Write)
+}
+
+fn remove<'py>(core: &LoopCore, args: &Args<'_, 'py>, way: Way) -> PyResult<'py, Obj<'py>> {
+    if core.closed.get() {
+        return Ok(Obj::bool(args.py(), false));
+    }
+    core.check_here(args.py())?;
+    let removed = core.remove(want_fd(args)?, way);
+    Ok(Obj::bool(args.py(), removed))
+}
+
+pub(super) fn remove_reader<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    remove(core, args, Way::Read)
+}
+
+pub(super) fn remove_writer<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    remove(core, args, Way::Write)
+}

@@ -1,0 +1,89 @@
+//! The classes, names and parts of asyncio that the loops of one interpreter share.
+//!
+//! asyncio is imported when the first loop is made, not with this module: it costs 80 ms.
+
+use std::sync::{Arc, OnceLock};
+
+use pyrt::call::import_c;
+use pyrt::module::add;
+use pyrt::{Attached, Member, Obj, PyResult, deferred, native};
+
+use crate::event_loop::LoopCore;
+use crate::handle::{Plain, Timer};
+
+/// Declares `Names`: one interned `str` per name the loop looks up or compares.
+macro_rules! names {
+    ($($name:ident),* $(,)?) => {
+        pub struct Names { $(pub $name: Member),* }
+
+        impl Names {
+            fn make(py: Attached<'_>) -> PyResult<'_, Self> {
+                Ok(Names { $($name: Member::new(Obj::interned(py, stringify!($name))?)),* })
+            }
+        }
+    };
+}
+
+names! {
+    context, _run, _cancelled, _callback_failed, _debug_call_soon, _debug_call_at,
+    _debug_create_task, _debug_run,
+}
+
+pub struct Types {
+    pub handle: Member,
+    pub timer: Member,
+    pub names: Names,
+    asyncio: OnceLock<Asyncio>,
+}
+
+// SAFETY: filled once, then only read, and only by threads attached to its interpreter (I1).
+unsafe impl Send for Types {}
+// SAFETY: as above.
+unsafe impl Sync for Types {}
+
+/// What the loop uses of asyncio.
+pub struct Asyncio {
+    pub future: Member,
+    pub task: Member,
+    /// Keyword names for the classes above.
+    pub loop_only: Member,
+    pub loop_context: Member,
+}
+
+impl Types {
+    pub fn make<'py>(module: &Obj<'py>) -> PyResult<'py, Arc<Self>> {
+        let core = native::make::<LoopCore>(module)?;
+        add(module, c"LoopCore", &core)?;
+        Ok(Arc::new(Types {
+            handle: Member::new(deferred::make::<Plain>(module)?),
+            timer: Member::new(deferred::make::<Timer>(module)?),
+            names: Names::make(module.py())?,
+            asyncio: OnceLock::new(),
+        }))
+    }
+
+    pub fn asyncio<'py>(&self, py: Attached<'py>) -> PyResult<'py, &Asyncio> {
+        if let Some(asyncio) = self.asyncio.get() {
+            return Ok(asyncio);
+        }
+        let asyncio = Asyncio::find(py)?;
+        // Another thread may have been first; then this one is dropped.
+        Ok(self.asyncio.get_or_init(|| asyncio))
+    }
+}
+
+impl Asyncio {
+    fn find(py: Attached<'_>) -> PyResult<'_, Self> {
+        let module = import_c(py, c"asyncio")?;
+        let member = |name| module.getattr_c(name).map(Member::new);
+        let (loop_name, context) = (Obj::interned(py, "loop")?, Obj::interned(py, "context")?);
+        let loop_only = Obj::tuple(py, [loop_name.clone()].into_iter())?;
+        let loop_context = Obj::tuple(py, [loop_name, context].into_iter())?;
+        Ok(Asyncio {
+            future: member(c"Future")?,
+            task: member(c"Task")?,
+            loop_only: Member::new(loop_only),
+            loop_context: Member::new(loop_context),
+        })
+    }
+}

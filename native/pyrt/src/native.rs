@@ -1,0 +1,336 @@
+//! Classes with methods in Rust that Python may subclass and the garbage collector sees.
+//!
+//! Thread: any attached one. The body is shared: it changes through cells.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+
+use pyo3_ffi as ffi;
+
+use crate::error::Builtin;
+use crate::member::Visit;
+use crate::module::{Args, Function};
+use crate::{Attached, Borrowed, Obj, PyError, PyResult, contain};
+
+/// A class whose instances hold `Self`.
+pub trait Native: Sized + 'static {
+    /// Dotted: `erlang._native.LoopCore`.
+    const NAME: &'static CStr;
+    const DOC: &'static CStr;
+
+    /// Ends in `END`.
+    fn methods() -> &'static [Function];
+    /// Ends in `END_OF_GETTERS`.
+    fn getters() -> &'static [Getter];
+
+    /// The body of a new instance that Python makes by calling the class; the arguments are for
+    /// `__init__`. Where Rust alone makes instances (`instance`), it raises.
+    fn new<'py>(class: &Obj<'py>) -> PyResult<'py, Self>;
+
+    /// Every object the body refers to.
+    fn traverse(&self, visit: &mut Visit);
+    /// Drops what may be part of a cycle.
+    fn clear(&self, py: Attached<'_>);
+}
+
+/// An attribute in C's terms; made by `getter!`.
+#[repr(transparent)]
+pub struct Getter(pub ffi::PyGetSetDef);
+
+// SAFETY: a definition is constant: names and code pointers.
+unsafe impl Sync for Getter {}
+
+/// The end of a table of getters.
+pub const END_OF_GETTERS: Getter = Getter(ffi::PyGetSetDef {
+    name: ptr::null(),
+    get: None,
+    set: None,
+    doc: ptr::null(),
+    closure: ptr::null_mut(),
+});
+
+#[repr(C)]
+struct Instance<T> {
+    head: ffi::PyObject,
+    body: ManuallyDrop<T>,
+}
+
+pub(crate) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
+    ffi::PyType_Slot { slot, pfunc }
+}
+
+/// Makes the class of `T` for this interpreter, belonging to `module`.
+pub fn make<'py, T: Native>(module: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+    let mut slots = [
+        slot(ffi::Py_tp_new, new::<T> as *mut c_void),
+        slot(ffi::Py_tp_dealloc, dealloc::<T> as *mut c_void),
+        slot(ffi::Py_tp_traverse, traverse::<T> as *mut c_void),
+        slot(ffi::Py_tp_clear, clear::<T> as *mut c_void),
+        slot(ffi::Py_tp_doc, T::DOC.as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_methods, T::methods().as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_getset, T::getters().as_ptr().cast_mut().cast()),
+        slot(0, ptr::null_mut()),
+    ];
+    let mut spec = ffi::PyType_Spec {
+        name: T::NAME.as_ptr(),
+        basicsize: size_of::<Instance<T>>() as c_int,
+        itemsize: 0,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE | ffi::Py_TPFLAGS_HAVE_GC)
+            as std::ffi::c_uint,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: I1, attached; the specification is copied, the tables in it live for ever.
+    let raw = unsafe { ffi::PyType_FromModuleAndSpec(module.as_ptr(), &mut spec, ptr::null_mut()) };
+    // SAFETY: a new reference, or NULL with an exception set.
+    unsafe { Obj::from_new_ref(module.py(), raw) }
+}
+
+/// The body of an instance of the class of `T`, or of a subclass.
+///
+/// # Safety
+/// `object` is such an instance.
+pub unsafe fn body<'a, T: Native>(object: &'a Obj<'_>) -> &'a T {
+    // SAFETY: the caller's word; `new` filled it before anyone could see it.
+    unsafe { &(*object.as_ptr().cast::<Instance<T>>()).body }
+}
+
+/// The body of `object` if it is an instance of `class` (which `make::<T>` made) or a subclass.
+pub fn body_if<'a, T: Native>(object: &'a Obj<'_>, class: &Obj<'_>) -> Option<&'a T> {
+    // SAFETY: an instance of the class of `T`, as just tested.
+    object.is_subtype(class).then(|| unsafe { body(object) })
+}
+
+/// A new instance of `class`: the class of `T`, or a subclass of it.
+///
+/// # Safety
+/// `class` is such a class.
+pub unsafe fn instance<'py, T: Native>(class: &Obj<'py>, body: T) -> PyResult<'py, Obj<'py>> {
+    let py = class.py();
+    // SAFETY: I1, attached; the class has this layout. The collector may look at it only after
+    // the body is in place: nothing allocates in between.
+    let raw = unsafe { ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0) };
+    if let Some(instance) = NonNull::new(raw.cast::<Instance<T>>()) {
+        // SAFETY: fresh memory of the right layout; the head is filled already.
+        unsafe { (&raw mut (*instance.as_ptr()).body).write(ManuallyDrop::new(body)) };
+    }
+    // SAFETY: a new reference, or NULL with an exception set.
+    unsafe { Obj::from_new_ref(py, raw) }
+}
+
+unsafe extern "C" fn new<T: Native>(
+    class: *mut ffi::PyTypeObject,
+    _args: *mut ffi::PyObject,
+    _keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls it attached.
+    let py = unsafe { Attached::assume() };
+    let made = contain("new", || {
+        // SAFETY: Python lends the class for this call.
+        let class = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(class.cast())) };
+        let body = T::new(&class)?;
+        // SAFETY: Python calls it for the class of `T` or a subclass.
+        unsafe { instance(&class, body) }
+    });
+    give(py, made)
+}
+
+unsafe extern "C" fn dealloc<T: Native>(object: *mut ffi::PyObject) {
+    // SAFETY: an object of a class with the GC flag.
+    unsafe { ffi::PyObject_GC_UnTrack(object.cast()) };
+    // SAFETY: the last reference is gone; the body is dropped once, here.
+    let body = unsafe { &mut (*object.cast::<Instance<T>>()).body };
+    let _ = contain("dealloc", || {
+        // SAFETY: as above.
+        unsafe { ManuallyDrop::drop(body) }
+    });
+    // SAFETY: every object has a type.
+    let class = unsafe { ffi::Py_TYPE(object) };
+    // SAFETY: memory from `PyType_GenericAlloc` of a class with the GC flag.
+    unsafe { ffi::PyObject_GC_Del(object.cast()) };
+    // SAFETY: an instance of a heap type holds a reference to it.
+    unsafe { ffi::Py_DECREF(class.cast()) };
+}
+
+unsafe extern "C" fn traverse<T: Native>(
+    object: *mut ffi::PyObject,
+    visit: ffi::visitproc,
+    arg: *mut c_void,
+) -> c_int {
+    let mut visit = Visit::new(visit, arg);
+    // SAFETY: every object has a type, and a heap type is counted by its instances.
+    visit.raw(unsafe { ffi::Py_TYPE(object) }.cast());
+    // SAFETY: the collector lends an instance for this call.
+    let object = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(object)) };
+    // SAFETY: an instance of the class of `T`.
+    unsafe { body::<T>(&object) }.traverse(&mut visit);
+    visit.answer()
+}
+
+unsafe extern "C" fn clear<T: Native>(object: *mut ffi::PyObject) -> c_int {
+    // SAFETY: the collector calls it attached.
+    let py = unsafe { Attached::assume() };
+    // SAFETY: the collector lends an instance for this call.
+    let object = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(object)) };
+    let _ = contain("clear", || {
+        // SAFETY: an instance of the class of `T`.
+        unsafe { body::<T>(&object) }.clear(py);
+    });
+    0
+}
+
+pub(crate) fn give<'py>(
+    py: Attached<'py>,
+    result: Result<PyResult<'py, Obj<'py>>, crate::Panicked>,
+) -> *mut ffi::PyObject {
+    match result {
+        Ok(Ok(value)) => value.into_ptr(),
+        Ok(Err(error)) => {
+            error.restore();
+            ptr::null_mut()
+        }
+        Err(place) => {
+            let text = format!("a bug in {}", place.0);
+            PyError::new(py, Builtin::SystemError, &text).restore();
+            ptr::null_mut()
+        }
+    }
+}
+
+/// The body of a method: the instance, what it holds, the arguments.
+pub type Method<T> = for<'a, 'py> fn(&Obj<'py>, &T, &Args<'a, 'py>) -> PyResult<'py, Obj<'py>>;
+
+/// Runs a method for a C call. For `method!`.
+///
+/// # Safety
+/// A `METH_FASTCALL | METH_KEYWORDS` call by an attached thread; `this` is of the class of `T`.
+#[inline]
+pub unsafe fn enter<T: Native>(
+    method: Method<T>,
+    this: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls it attached.
+    let py = unsafe { Attached::assume() };
+    let result = contain("method", || {
+        // SAFETY: Python lends `this` for this call.
+        let this = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(this)) };
+        // SAFETY: lent for this call, as the caller says.
+        let args = unsafe { Args::lent(py, args, count, names) };
+        // SAFETY: the method descriptor has checked the class.
+        method(&this, unsafe { body::<T>(&this) }, &args)
+    });
+    give(py, result)
+}
+
+/// Reads an attribute. For `getter!`.
+///
+/// # Safety
+/// Called by an attached thread; `this` is of the class of `T`.
+pub unsafe fn read<T: Native>(
+    get: for<'py> fn(&Obj<'py>, &T) -> PyResult<'py, Obj<'py>>,
+    this: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls it attached.
+    let py = unsafe { Attached::assume() };
+    let result = contain("getter", || {
+        // SAFETY: Python lends `this` for this call.
+        let this = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(this)) };
+        // SAFETY: the descriptor has checked the class.
+        get(&this, unsafe { body::<T>(&this) })
+    });
+    give(py, result)
+}
+
+/// Writes an attribute. For `getter!`.
+///
+/// # Safety
+/// Called by an attached thread; `this` is of the class of `T`, `value` lent or NULL.
+pub unsafe fn write<T: Native>(
+    set: for<'py> fn(&Obj<'py>, &T, &Obj<'py>) -> PyResult<'py, ()>,
+    this: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+) -> c_int {
+    // SAFETY: Python calls it attached.
+    let py = unsafe { Attached::assume() };
+    let result = contain("setter", || {
+        let Some(value) = NonNull::new(value) else {
+            let text = "this attribute cannot be deleted";
+            return Err(PyError::new(py, Builtin::AttributeError, text));
+        };
+        // SAFETY: Python lends `this` for this call.
+        let this = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(this)) };
+        // SAFETY: Python lends the value for this call.
+        let value = unsafe { Borrowed::from_ptr(value) };
+        // SAFETY: the descriptor has checked the class.
+        set(&this, unsafe { body::<T>(&this) }, &value)?;
+        Ok(Obj::none(py))
+    });
+    let done = give(py, result);
+    if done.is_null() {
+        return -1;
+    }
+    // SAFETY: the reference that `give` made.
+    unsafe { ffi::Py_DECREF(done) };
+    0
+}
+
+/// `method!(Type, c"name", body, c"doc")`: an entry of a class's table of methods.
+#[macro_export]
+macro_rules! method {
+    ($type:ty, $name:expr, $body:path, $doc:expr) => {{
+        unsafe extern "C" fn call(
+            this: *mut $crate::module::__ffi::PyObject,
+            args: *const *mut $crate::module::__ffi::PyObject,
+            count: $crate::module::__ffi::Py_ssize_t,
+            names: *mut $crate::module::__ffi::PyObject,
+        ) -> *mut $crate::module::__ffi::PyObject {
+            // SAFETY: Python calls it as the flags below say, on an instance of the class.
+            unsafe { $crate::native::enter::<$type>($body, this, args, count, names) }
+        }
+        $crate::module::Function($crate::module::__ffi::PyMethodDef {
+            ml_name: $name.as_ptr(),
+            ml_meth: $crate::module::__ffi::PyMethodDefPointer {
+                PyCFunctionFastWithKeywords: call,
+            },
+            ml_flags: $crate::module::__ffi::METH_FASTCALL | $crate::module::__ffi::METH_KEYWORDS,
+            ml_doc: $doc.as_ptr(),
+        })
+    }};
+}
+
+/// `getter!(Type, c"name", read)` or `getter!(Type, c"name", read, write)`.
+#[macro_export]
+macro_rules! getter {
+    ($type:ty, $name:expr, $get:path $(, $set:path)?) => {{
+        unsafe extern "C" fn get(
+            this: *mut $crate::module::__ffi::PyObject,
+            _closure: *mut std::ffi::c_void,
+        ) -> *mut $crate::module::__ffi::PyObject {
+            // SAFETY: Python calls it attached, on an instance of the class.
+            unsafe { $crate::native::read::<$type>($get, this) }
+        }
+        #[allow(unused_mut, unused_assignments)]
+        let mut set: Option<$crate::module::__ffi::setter> = None;
+        $(
+            unsafe extern "C" fn set_it(
+                this: *mut $crate::module::__ffi::PyObject,
+                value: *mut $crate::module::__ffi::PyObject,
+                _closure: *mut std::ffi::c_void,
+            ) -> std::ffi::c_int {
+                // SAFETY: Python calls it attached, on an instance of the class.
+                unsafe { $crate::native::write::<$type>($set, this, value) }
+            }
+            set = Some(set_it);
+        )?
+        $crate::native::Getter($crate::module::__ffi::PyGetSetDef {
+            name: $name.as_ptr(),
+            get: Some(get),
+            set,
+            doc: std::ptr::null(),
+            closure: std::ptr::null_mut(),
+        })
+    }};
+}

@@ -1,0 +1,377 @@
+"""call_soon, call_later, handles, contexts, stop and close: the same on asyncio's loop and ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+
+import erlang
+
+Loop = asyncio.AbstractEventLoop
+
+
+def turn(loop: Loop) -> None:
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+
+
+def test_callbacks_run_in_the_order_they_came(loop: Loop) -> None:
+    ran: list[int] = []
+    for number in range(100):
+        loop.call_soon(ran.append, number)
+    turn(loop)
+    assert ran == list(range(100))
+
+
+def test_a_callback_cancelled_in_its_own_batch_does_not_run(loop: Loop) -> None:
+    ran: list[int] = []
+    loop.call_soon(lambda: second.cancel())
+    second = loop.call_soon(ran.append, 1)
+    turn(loop)
+    assert ran == []
+    assert second.cancelled()
+
+
+def test_a_callback_may_cancel_its_own_handle(loop: Loop) -> None:
+    ran: list[object] = []
+
+    def cancel_me(argument: object) -> None:
+        handle.cancel()
+        gc.collect()
+        ran.append(argument)
+
+    handle = loop.call_soon(cancel_me, ["made for this call only"])
+    turn(loop)
+    assert ran == [["made for this call only"]]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 6, 7, 50])
+def test_any_number_of_arguments_arrives(loop: Loop, count: int) -> None:
+    ran: list[tuple[int, ...]] = []
+
+    def take(*args: int) -> None:
+        ran.append(args)
+
+    held = loop.call_soon(take, *range(count))
+    loop.call_soon(take, *range(count))
+    turn(loop)
+    assert ran == [tuple(range(count))] * 2
+    assert not held.cancelled()
+
+
+def test_handles_are_asyncios_to_isinstance(loop: Loop) -> None:
+    soon, later = loop.call_soon(print), loop.call_later(5, print)
+    assert isinstance(soon, asyncio.Handle)
+    assert not isinstance(soon, asyncio.TimerHandle)
+    assert isinstance(later, asyncio.TimerHandle)
+    assert "print" in repr(soon)
+    assert "when=" in repr(later)
+    for handle in soon, later:
+        handle.cancel()
+        handle.cancel()
+        assert handle.cancelled()
+        assert "cancelled" in repr(handle)
+
+
+def test_a_handle_that_was_given_out_is_never_used_for_another_call(loop: Loop) -> None:
+    ran: list[int] = []
+    handles = [loop.call_soon(ran.append, number) for number in range(100)]
+    turn(loop)
+    more = [loop.call_soon(ran.append, number) for number in range(100, 200)]
+    for handle in handles:
+        handle.cancel()
+    turn(loop)
+    assert ran == list(range(200))
+    assert len(more) == 100
+
+
+def test_timers_fire_in_the_order_of_their_times_and_never_early(loop: Loop) -> None:
+    fired: list[tuple[float, float]] = []
+
+    def note(when: float) -> None:
+        fired.append((when, loop.time()))
+
+    now = loop.time()
+    for delay in (0.03, 0.01, 0.02, 0.0, 0.00025):
+        loop.call_at(now + delay, note, now + delay)
+    loop.call_later(0.05, loop.stop)
+    loop.run_forever()
+    assert [when for when, _ in fired] == sorted(when for when, _ in fired)
+    assert len(fired) == 5
+    assert all(at >= when for when, at in fired)
+
+
+def test_a_cancelled_timer_does_not_fire_and_lets_go_of_its_arguments(loop: Loop) -> None:
+    class Argument:
+        pass
+
+    argument = Argument()
+    alive = weakref.ref(argument)
+    timer = loop.call_later(0.001, lambda _: pytest.fail("it was cancelled"), argument)
+    del argument
+    timer.cancel()
+    gc.collect()
+    assert alive() is None
+    loop.call_later(0.01, loop.stop)
+    loop.run_forever()
+
+
+def test_timer_handles_compare_by_time(loop: Loop) -> None:
+    first, second = loop.call_at(1e9, print), loop.call_at(2e9, print)
+    assert first < second
+    assert second > first
+    assert first <= second
+    assert first != second
+    assert first == first
+    assert (first.when(), second.when()) == (1e9, 2e9)
+    first.cancel()
+    second.cancel()
+
+
+def test_a_delay_or_a_time_of_none_is_refused(loop: Loop) -> None:
+    with pytest.raises(TypeError, match="None"):
+        loop.call_later(None, print)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="None"):
+        loop.call_at(None, print)  # type: ignore[arg-type]
+
+
+def test_each_callback_has_its_own_copy_of_the_context(loop: Loop) -> None:
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+    seen: list[int] = []
+
+    def change() -> None:
+        seen.append(variable.get())
+        variable.set(variable.get() + 10)
+
+    variable.set(1)
+    loop.call_soon(change)
+    loop.call_soon(change)
+    given = contextvars.copy_context()
+    loop.call_soon(change, context=given)
+    loop.call_soon(change, context=given)
+    loop.call_soon(change, context=None)
+    turn(loop)
+    assert seen == [1, 1, 1, 11, 1]
+    assert variable.get() == 1
+
+
+def test_an_exception_in_a_callback_reaches_the_handler_and_the_loop_goes_on(loop: Loop) -> None:
+    heard: list[tuple[Loop, dict[str, object]]] = []
+    ran: list[str] = []
+    loop.set_exception_handler(lambda loop, context: heard.append((loop, context)))
+
+    def fail() -> None:
+        raise ValueError("on purpose")
+
+    loop.call_soon(fail)
+    loop.call_soon(ran.append, "next")
+    turn(loop)
+    assert ran == ["next"]
+    [(where, context)] = heard
+    assert where is loop
+    assert isinstance(context["exception"], ValueError)
+    assert "fail" in str(context["message"])
+    assert isinstance(context["handle"], asyncio.Handle)
+
+
+def test_keyboard_interrupt_in_a_callback_ends_run_forever_and_the_rest_stays(loop: Loop) -> None:
+    ran: list[str] = []
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    loop.call_soon(interrupt)
+    loop.call_soon(ran.append, "later")
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_forever()
+    assert ran == []
+    assert not loop.is_running()
+    turn(loop)
+    assert ran == ["later"]
+
+
+def test_stop_before_run_ends_the_first_turn(loop: Loop) -> None:
+    ran: list[int] = []
+    loop.stop()
+    loop.call_soon(ran.append, 1)
+    loop.run_forever()
+    assert ran == [1]
+
+
+def test_a_closed_loop_refuses_everything(loop: Loop) -> None:
+    loop.close()
+    assert loop.is_closed()
+    coroutine = asyncio.sleep(0)
+    for call in (
+        lambda: loop.call_soon(print),
+        lambda: loop.call_soon_threadsafe(print),
+        lambda: loop.call_later(0, print),
+        lambda: loop.call_at(0, print),
+        lambda: loop.run_forever(),
+        lambda: loop.run_until_complete(coroutine),
+        lambda: loop.create_task(coroutine),
+    ):
+        with pytest.raises(RuntimeError, match="closed"):
+            call()
+    coroutine.close()
+
+
+def test_what_waits_in_a_loop_is_dropped_when_it_is_closed(loop: Loop) -> None:
+    class Argument:
+        pass
+
+    alive = []
+    for call in (lambda a: loop.call_soon(print, a), lambda a: loop.call_later(9, print, a)):
+        argument = Argument()
+        alive.append(weakref.ref(argument))
+        call(argument)
+    del argument
+    loop.close()
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]
+
+
+def test_a_running_loop_can_not_be_closed(loop: Loop) -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="running"):
+            loop.close()
+
+    loop.run_until_complete(main())
+
+
+def test_call_soon_threadsafe_wakes_a_loop_that_sleeps(loop: Loop) -> None:
+    threads = [
+        threading.Timer(0.01, loop.call_soon_threadsafe, (loop.stop,)),
+        threading.Thread(target=lambda: [loop.call_soon_threadsafe(int) for _ in range(1000)]),
+    ]
+    loop.call_later(30, pytest.fail, "nobody woke the loop")
+    for thread in threads:
+        thread.start()
+    loop.run_forever()
+    for thread in threads:
+        thread.join()
+
+
+def test_many_threads_lose_no_callback(loop: Loop) -> None:
+    count, ran = 2000, 0
+
+    def one() -> None:
+        nonlocal ran
+        ran += 1
+        if ran == 4 * count:
+            loop.stop()
+
+    def post() -> None:
+        for _ in range(count):
+            loop.call_soon_threadsafe(one)
+
+    threads = [threading.Thread(target=post) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    loop.run_forever()
+    for thread in threads:
+        thread.join()
+    assert ran == 4 * count
+
+
+def test_debug_mode_names_slow_callbacks_and_wrong_threads(
+    loop: Loop, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop.set_debug(True)
+    loop.slow_callback_duration = 0.0
+    failures: list[BaseException] = []
+
+    def elsewhere() -> None:
+        try:
+            loop.call_soon(print)
+        except RuntimeError as error:
+            failures.append(error)
+
+    async def main() -> None:
+        await loop.run_in_executor(None, elsewhere)
+
+    loop.run_until_complete(main())
+    assert "Non-thread-safe" in str(failures[0])
+    assert any("Executing" in record.getMessage() for record in caplog.records)
+    with pytest.raises(TypeError):
+        loop.call_soon(main)  # type: ignore[arg-type]
+
+
+def test_tasks_have_names_contexts_and_factories(loop: Loop) -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="none")
+
+    async def main() -> str:
+        return variable.get()
+
+    context = contextvars.copy_context()
+    context.run(variable.set, "given")
+    task = loop.create_task(main(), context=context, name="a name")
+    assert task.get_name() == "a name"
+    assert loop.run_until_complete(task) == "given"
+    assert loop.run_until_complete(loop.create_task(main(), context=context)) == "given"
+    made: list[object] = []
+
+    def factory(loop: Loop, coro: object, **options: object) -> asyncio.Task[str]:
+        made.append(coro)
+        return asyncio.Task(coro, loop=loop, **options)  # type: ignore[arg-type]
+
+    loop.set_task_factory(factory)
+    assert loop.run_until_complete(loop.create_task(main())) == "none"
+    assert len(made) == 1
+    assert loop.get_task_factory() is factory
+
+
+def test_a_loop_that_nobody_holds_is_collected(loop: Loop) -> None:
+    other = type(loop)()
+    other.call_later(1, print)
+    other.close()
+    alive = weakref.ref(other)
+    del other
+    gc.collect()
+    assert alive() is None
+
+
+def test_one_turn_at_a_time_by_run_once() -> None:
+    loop = erlang.new_event_loop()
+    ran: list[int] = []
+    loop.call_soon(ran.append, 1)
+    loop._run_once()
+    loop.call_soon(loop._run_once)
+    heard: list[object] = []
+    loop.set_exception_handler(lambda _, context: heard.append(context["exception"]))
+    loop._run_once()
+    assert ran == [1]
+    assert isinstance(heard[0], RuntimeError)
+    loop.close()
+
+
+def test_call_soon_from_a_foreign_thread_is_safe_without_debug() -> None:
+    loop = erlang.new_event_loop()
+    ran: list[int] = []
+
+    def elsewhere() -> None:
+        for number in range(100):
+            loop.call_soon(ran.append, number)
+            loop.call_later(0, ran.append, number).cancel()
+        loop.call_later(0.001, loop.stop)
+
+    thread = threading.Thread(target=elsewhere)
+    loop.call_later(0.001, thread.start)
+    loop.run_forever()
+    thread.join()
+    assert ran == list(range(100))
+    loop.close()
+
+
+def test_importing_erlang_does_not_import_asyncio() -> None:
+    code = (
+        "import sys, erlang; assert 'asyncio' not in sys.modules; erlang.new_event_loop().close()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,147 @@
+"""add_reader, add_writer and signals: the same on asyncio's loop and ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Loop = asyncio.AbstractEventLoop
+Pair = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        mine.setblocking(False)
+        theirs.setblocking(False)
+        yield mine, theirs
+
+
+def test_a_reader_that_leaves_bytes_is_called_again(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+    got: list[bytes] = []
+
+    def read() -> None:
+        got.append(mine.recv(1))
+        if len(got) == 3:
+            loop.stop()
+
+    loop.add_reader(mine, read)
+    theirs.send(b"abc")
+    loop.run_forever()
+    assert got == [b"a", b"b", b"c"]
+    assert loop.remove_reader(mine)
+    assert not loop.remove_reader(mine)
+
+
+def test_reader_and_writer_of_one_descriptor_are_both_served(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+    ran: list[str] = []
+    loop.add_reader(mine.fileno(), ran.append, "read")
+    loop.add_writer(mine.fileno(), ran.append, "write")
+    theirs.send(b"x")
+    loop.stop()
+    loop.run_forever()
+    assert sorted(ran) == ["read", "write"]
+    assert loop.remove_writer(mine.fileno())
+    ran.clear()
+    loop.stop()
+    loop.run_forever()
+    assert ran == ["read"]
+    loop.remove_reader(mine.fileno())
+
+
+def test_a_reader_removed_in_the_same_batch_is_not_called(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+    ran: list[str] = []
+
+    def first(name: str) -> None:
+        ran.append(name)
+        loop.remove_reader(mine)
+        loop.remove_reader(theirs)
+
+    loop.add_reader(mine, first, "mine")
+    loop.add_reader(theirs, first, "theirs")
+    mine.send(b"x")
+    theirs.send(b"x")
+    loop.stop()
+    loop.run_forever()
+    assert len(ran) == 1
+
+
+def test_a_second_reader_takes_the_place_of_the_first(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+    ran: list[str] = []
+    loop.add_reader(mine, ran.append, "first")
+    loop.add_reader(mine, ran.append, "second")
+    theirs.send(b"x")
+    loop.stop()
+    loop.run_forever()
+    assert ran == ["second"]
+    loop.remove_reader(mine)
+
+
+def test_a_number_used_again_is_a_new_descriptor(loop: Loop) -> None:
+    ran: list[str] = []
+    mine, theirs = socket.socketpair()
+    loop.add_reader(mine, ran.append, "old")
+    loop.remove_reader(mine)
+    number = mine.fileno()
+    mine.close()
+    theirs.close()
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        assert number in (mine.fileno(), theirs.fileno())
+        loop.add_reader(number, ran.append, "new")
+        (theirs if mine.fileno() == number else mine).send(b"x")
+        loop.stop()
+        loop.run_forever()
+        loop.remove_reader(number)
+    assert ran == ["new"]
+
+
+def test_bad_descriptors_are_refused(loop: Loop) -> None:
+    with pytest.raises(ValueError, match="Invalid file"):
+        loop.add_reader(-1, print)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        loop.add_reader(999_999, print)
+    assert not loop.remove_reader(999_999)
+
+
+def test_a_signal_handler_runs_in_the_loop(loop: Loop) -> None:
+    got: list[int] = []
+
+    def note(number: int) -> None:
+        got.append(number)
+        loop.stop()
+
+    loop.add_signal_handler(signal.SIGUSR1, note, 7)
+    loop.call_later(30, pytest.fail, "no signal came")
+    loop.call_later(0.001, os.kill, os.getpid(), signal.SIGUSR1)
+    loop.run_forever()
+    assert got == [7]
+    assert loop.remove_signal_handler(signal.SIGUSR1)
+    assert not loop.remove_signal_handler(signal.SIGUSR1)
+
+
+def test_control_c_interrupts_a_loop_that_sleeps(loop: Loop) -> None:
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(asyncio.sleep(30))
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            loop.run_until_complete(task)
