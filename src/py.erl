@@ -197,7 +197,7 @@ unbind() -> py_bind:unbind().
 unbind(Ctx) -> py_bind:unbind(Ctx).
 
 -spec is_bound() -> boolean().
-is_bound() -> py_call:bound_pool() =/= default.
+is_bound() -> py_bind:is_bound().
 
 -spec with_context(fun(() -> T) | fun((context()) -> T)) -> T | {error, py_error:reason()}.
 with_context(Fun) -> py_bind:with_context(Fun).

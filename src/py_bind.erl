@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, bind/0, new/0, unbind/0, unbind/1, check/1, with_context/1, bound/0]).
+-export([start_link/1, bind/0, is_bound/0, new/0, unbind/0, unbind/1, check/1, with_context/1, bound/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(state, {
@@ -25,8 +25,8 @@ start_link(#{max_bound := Max}) ->
 %% The calling process keeps one thread, and its own names.
 -spec bind() -> ok | {error, py_error:reason()}.
 bind() ->
-    case py_call:bound_pool() of
-        default ->
+    case is_bound() of
+        false ->
             case lend(false) of
                 {ok, Handle, Pool} ->
                     _ = put('$py_bound', Handle),
@@ -34,8 +34,16 @@ bind() ->
                 {error, _} = Error ->
                     Error
             end;
-        _ ->
+        true ->
             ok
+    end.
+
+%% A binding that the application's stop has taken away is none.
+-spec is_bound() -> boolean().
+is_bound() ->
+    case get('$py_bound') of
+        undefined -> false;
+        Handle -> py_registry:pool(Handle) =/= error
     end.
 
 %% A handle with a thread and names of its own.

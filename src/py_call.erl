@@ -4,7 +4,7 @@
 -module(py_call).
 
 -export([slot/0, forget_all/0, sync/5, spawn/6, cast/3, stream/6]).
--export([payload/4, source/2, text/1, options/1, pool/1, bound_pool/0, bind_to/1]).
+-export([payload/4, source/2, text/1, options/1, pool/1, bind_to/1]).
 -export([await/2, cancel/1, default_timeout/0]).
 
 -export_type([name/0, kwargs/0, opts/0, options/0]).
@@ -62,13 +62,6 @@ forget_all() ->
     _ = erase(),
     _ = put(?KEY, {Slot, default}),
     Slot.
-
--spec bound_pool() -> py_nif:pool() | default.
-bound_pool() ->
-    case get(?KEY) of
-        undefined -> default;
-        {_Slot, Pool} -> Pool
-    end.
 
 -spec bind_to(py_nif:pool() | default) -> ok.
 bind_to(Pool) ->

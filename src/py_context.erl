@@ -33,6 +33,7 @@ new(_Mode, _Opts) -> {error, {bad_argument, mode}}.
 start(Opts) ->
     case py_context_sup:start_context(Opts) of
         {ok, Pid} -> preload(Pid, maps:get(preload, Opts, []));
+        {error, not_running} -> {error, not_running};
         {error, Reason} -> {error, {context_died, Reason}}
     end.
 

@@ -14,15 +14,20 @@ start_link() ->
 start_context(Opts) ->
     Id = {py_context, make_ref()},
     Spec = #{id => Id, start => {py_context, start_link, [Opts]}, restart => temporary},
-    case supervisor:start_child(?MODULE, Spec) of
+    case ask(fun() -> supervisor:start_child(?MODULE, Spec) end) of
         {ok, Pid} -> {ok, Pid};
         {error, Reason} -> {error, Reason}
     end.
 
 -spec stop_context(pid()) -> ok.
 stop_context(Pid) ->
-    Ids = [Id || {Id, Child, _, _} <- supervisor:which_children(?MODULE), Child =:= Pid],
-    lists:foreach(fun(Id) -> supervisor:terminate_child(?MODULE, Id) end, Ids).
+    case ask(fun() -> supervisor:which_children(?MODULE) end) of
+        {error, not_running} ->
+            ok;
+        Children ->
+            Ids = [Id || {Id, Child, _, _} <- Children, Child =:= Pid],
+            lists:foreach(fun(Id) -> supervisor:terminate_child(?MODULE, Id) end, Ids)
+    end.
 
 -spec start_pool(atom(), pos_integer()) -> ok | {error, py_error:reason()}.
 start_pool(Name, Size) ->
@@ -31,16 +36,26 @@ start_pool(Name, Size) ->
         start => {py_pool_sup, start_link, [Name, Size]},
         type => supervisor
     },
-    case supervisor:start_child(?MODULE, Spec) of
+    case ask(fun() -> supervisor:start_child(?MODULE, Spec) end) of
         {ok, _} -> ok;
+        {error, not_running} -> {error, not_running};
         {error, _} -> {error, {bad_argument, <<"a pool of this name exists">>}}
     end.
 
 -spec stop_pool(atom()) -> ok | {error, py_error:reason()}.
 stop_pool(Name) ->
-    case supervisor:terminate_child(?MODULE, {py_pool, Name}) of
+    case ask(fun() -> supervisor:terminate_child(?MODULE, {py_pool, Name}) end) of
         ok -> supervisor:delete_child(?MODULE, {py_pool, Name});
+        {error, not_running} -> {error, not_running};
         {error, not_found} -> {error, {bad_argument, <<"no such pool">>}}
+    end.
+
+%% The supervisor's answer, or that it is not there.
+ask(Question) ->
+    try
+        Question()
+    catch
+        exit:{noproc, _} -> {error, not_running}
     end.
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.

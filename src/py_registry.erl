@@ -23,15 +23,22 @@
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
--spec add_function(binary(), callback()) -> ok.
+-spec add_function(binary(), callback()) -> ok | {error, not_running}.
 add_function(Name, Function) ->
-    true = ets:insert(?FUNCTIONS, {Name, Function}),
-    ok.
+    try ets:insert(?FUNCTIONS, {Name, Function}) of
+        true -> ok
+    catch
+        %% The application is not running.
+        error:badarg -> {error, not_running}
+    end.
 
 -spec remove_function(binary()) -> ok.
 remove_function(Name) ->
-    true = ets:delete(?FUNCTIONS, Name),
-    ok.
+    try ets:delete(?FUNCTIONS, Name) of
+        true -> ok
+    catch
+        error:badarg -> ok
+    end.
 
 -spec function(binary()) -> {ok, callback()} | error.
 function(Name) ->
@@ -61,7 +68,11 @@ pool(Name) ->
 
 -spec pools() -> [{pool_name(), py_nif:pool()}].
 pools() ->
-    [{Name, Pool} || {Name, Pool, _Owner} <- ets:tab2list(?POOLS)].
+    try ets:tab2list(?POOLS) of
+        Pools -> [{Name, Pool} || {Name, Pool, _Owner} <- Pools]
+    catch
+        error:badarg -> []
+    end.
 
 -spec init([]) -> {ok, #{}}.
 init([]) ->

@@ -1,0 +1,320 @@
+%% Start, stop, overload, replacement: the life of the application and of what it runs.
+-module(py_life_SUITE).
+
+-include("py_test.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
+-export([
+    a_wrong_setting_stops_the_start_with_a_sentence/1,
+    a_module_that_cannot_be_preloaded_stops_the_start/1,
+    a_full_queue_is_an_answer/1,
+    a_worker_stuck_in_c_is_replaced/1,
+    every_part_of_the_tree_is_replaced/1,
+    running_and_queued_calls_hear_of_the_stop/1,
+    without_the_application_everything_says_not_running/1,
+    stopping_and_starting_twenty_times_leaves_nothing_behind/1,
+    leaving_is_an_error_to_the_caller/1,
+    children_give_their_exit_codes/1,
+    a_node_with_running_python_threads_stops_in_time/1,
+    a_node_with_running_calls_stops_in_time/1,
+    exit_functions_run_when_the_node_stops/1
+]).
+
+all() ->
+    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
+
+is_test(Name) ->
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+
+init_per_suite(Config) -> py_test:start(Config).
+
+end_per_suite(Config) ->
+    _ = init_per_testcase(end_per_suite, Config),
+    ok.
+
+init_per_testcase(_Case, Config) ->
+    {ok, _} = application:ensure_all_started(erlang_python),
+    Config.
+
+%% A node with these settings and the Python modules of this suite.
+new_node(Settings, Config) ->
+    Peer = py_test:peer(Settings),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    ok = peer:call(Peer, py_test, export_python, [proplists:get_value(data_dir, Config)]),
+    Peer.
+
+%% ---- start
+
+a_wrong_setting_stops_the_start_with_a_sentence(_Config) ->
+    [
+        begin
+            Peer = py_test:peer([{Key, Value}]),
+            {error, {erlang_python, Why}} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+            Text = lists:flatten(io_lib:format("~tp", [Why])),
+            [?assertNotEqual(nomatch, string:find(Text, Part), {Text, Part}) || Part <- Says],
+            %% The node itself lives, and starts it once the setting is right.
+            ok = peer:call(Peer, application, unset_env, [erlang_python, Key]),
+            {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+            ok = py_test:stop_peer(Peer)
+        end
+     || {Key, Value, Says} <- [
+            {num_wrokers, 4, ["num_wrokers", "did you mean num_workers"]},
+            {max_queue, -1, ["max_queue must be a positive integer"]},
+            {python, "/there/is/no/python", ["/there/is/no/python", "does not exist"]}
+        ]
+    ].
+
+a_module_that_cannot_be_preloaded_stops_the_start(_Config) ->
+    Peer = py_test:peer([{preload, [json, there_is_no_such_module]}]),
+    {error, {erlang_python, Why}} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    Text = lists:flatten(io_lib:format("~tp", [Why])),
+    ?assertNotEqual(nomatch, string:find(Text, "there_is_no_such_module")),
+    ok = py_test:stop_peer(Peer).
+
+%% ---- overload and replacement
+
+a_full_queue_is_an_answer(Config) ->
+    Peer = new_node([{num_workers, 1}, {max_queue, 5}], Config),
+    Seen = peer:call(Peer, erlang, apply, [fun overload/0, []], 30_000),
+    [?assertReason(overload, Error) || {refused, Error} <- Seen],
+    ?assertEqual(4, length([x || {refused, _} <- Seen])),
+    ?assertEqual([{ok, none}], [Answer || {queued, Answers} <- Seen, Answer <- lists:usort(Answers)]),
+    ok = py_test:stop_peer(Peer).
+
+overload() ->
+    Busy = py_test:occupy(main, 1),
+    Queued = [py:spawn_call(py_tools, note, [N]) || N <- lists:seq(1, 5)],
+    Refused = [
+        {refused, py:call(py_tools, note, [6])},
+        {refused, py:cast(py_tools, note, [7])},
+        {refused, py:await(py:spawn_call(py_tools, note, [8]))},
+        {refused, py:stream_start(builtins, range, [9])}
+    ],
+    ok = py_test:release(Busy),
+    Answers = [py:await(Ref) || Ref <- Queued],
+    {ok, [1, 2, 3, 4, 5]} = py:call(py_tools, notes, []),
+    [{queued, Answers} | Refused].
+
+a_worker_stuck_in_c_is_replaced(Config) ->
+    Peer = new_node([{num_workers, 1}], Config),
+    [Before] = peer:call(Peer, py_test, workers, [main]),
+    %% No interrupt reaches it: it sleeps in C, with the GIL released.
+    ?assertReason(timeout, peer:call(Peer, py, call, [time, sleep, [60], #{}, 100])),
+    {Millis, Answer} = py_test:milliseconds(fun() ->
+        peer:call(Peer, py, call, [math, sqrt, [4], #{}, 15_000], 20_000)
+    end),
+    ?assertEqual({ok, 2.0}, Answer),
+    ?assert(Millis < 10_000, Millis),
+    [After] = peer:call(Peer, py_test, workers, [main]),
+    ?assertNotEqual(Before, After),
+    ok = py_test:stop_peer(Peer).
+
+every_part_of_the_tree_is_replaced(Config) ->
+    Peer = new_node([], Config),
+    Names = [py_registry, py_state, py_logger, py_courier, py_callback, py_context_sup, py_bind],
+    [
+        begin
+            Pid = peer:call(Peer, erlang, whereis, [Name]),
+            ok = peer:call(Peer, py_test, down, [Pid]),
+            ok = peer:call(Peer, py_test, eventually, [fun all_works/0], 30_000)
+        end
+     || Name <- Names
+    ],
+    ok = py_test:stop_peer(Peer).
+
+%% A call, a callback, a message by way of the courier, a context, the state.
+all_works() ->
+    try
+        ok = py:register_function(life_add, fun([A, B]) -> A + B end),
+        {ok, 3} = py:call(erlang, call, [life_add, 1, 2], #{}, 1000),
+        Map = maps:from_list([{N, N} || N <- lists:seq(1, 200)]),
+        {ok, none} = py:call(erlang, send, [self(), Map], #{}, 1000),
+        ok = py_test:message(Map),
+        ok = py:bind(),
+        {ok, 2} = py:eval(<<"1 + 1">>, #{}, 1000),
+        ok = py:unbind(),
+        {ok, Ctx} = py_context:new(#{}),
+        {ok, 2} = py:eval(Ctx, <<"1 + 1">>, #{}, 1000),
+        ok = py_context:stop(Ctx),
+        ok =:= py:state_store(<<"life">>, 1)
+    catch
+        _:_ -> false
+    end.
+
+%% ---- stop
+
+running_and_queued_calls_hear_of_the_stop(_Config) ->
+    #{num_workers := Workers} = persistent_term:get(py_config),
+    {_Gate, Running} = py_test:occupy(main, Workers),
+    Queued = [py:spawn_call(py_tools, note, [N]) || N <- lists:seq(1, 10)],
+    {ok, Stream} = py:stream_start(builtins, range, [10]),
+    {Millis, ok} = py_test:milliseconds(fun() -> application:stop(erlang_python) end),
+    ?assert(Millis < 3000, Millis),
+    [?assertReason({context_died, _}, py:await(Ref, 5000)) || Ref <- Running ++ Queued],
+    receive
+        {py_stream, Stream, Error} -> ?assertReason({context_died, _}, Error)
+    end,
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ?assertEqual({ok, []}, py:call(py_tools, notes, [])),
+    ok = py_test:nothing_waits().
+
+without_the_application_everything_says_not_running(_Config) ->
+    {ok, Ctx} = py_context:new(#{}),
+    {ok, Object} = py:call(builtins, list, [], #{}, #{return => ref}),
+    ok = py_test:stop(),
+    Functions = #{
+        call => fun() -> py:call(math, sqrt, [4]) end,
+        eval => fun() -> py:eval(<<"1">>) end,
+        exec => fun() -> py:exec(<<"1">>) end,
+        cast => fun() -> py:cast(math, sqrt, [4]) end,
+        spawn_call => fun() -> py:await(py:spawn_call(math, sqrt, [4]), 1000) end,
+        stream => fun() -> py:stream(builtins, range, [1]) end,
+        stream_start => fun() -> py:stream_start(builtins, range, [1]) end,
+        bind => fun() -> py:bind() end,
+        bind_new => fun() -> py:bind(new) end,
+        with_context => fun() -> py:with_context(fun() -> ok end) end,
+        context => fun() -> py_context:new(#{}) end,
+        register_pool => fun() -> py:register_pool(life_pool, #{}) end,
+        unregister_pool => fun() -> py:unregister_pool(life_pool) end,
+        register_function => fun() -> py:register_function(f, fun(_) -> ok end) end,
+        gc => fun() -> py:gc() end,
+        memory_stats => fun() -> py:memory_stats() end,
+        reload => fun() -> py:reload(json) end,
+        getattr => fun() -> py:getattr(Object, x) end,
+        state_fetch => fun() -> py:state_fetch(x) end,
+        venv_info => fun() -> py:venv_info() end
+    },
+    Wrong = maps:filtermap(fun(_, F) -> other_than_not_running(F) end, Functions),
+    ?assertReason({context_died, _}, py:call(Ctx, math, sqrt, [4])),
+    ?assertEqual(not_running, py:interrupt(Ctx)),
+    ?assertEqual(ok, py:unregister_function(f)),
+    ?assertEqual(ok, py:unbind()),
+    ?assertMatch({ok, _}, py:version()),
+    ?assert(is_map(py:stats())),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ?assertEqual(#{}, Wrong),
+    ?assertEqual({ok, 2.0}, py:call(math, sqrt, [4])),
+    %% Python itself has lived on, and so has the object.
+    ?assertEqual({ok, []}, py:to_term(Object)).
+
+other_than_not_running(Function) ->
+    try Function() of
+        {error, not_running} -> false;
+        Other -> {true, Other}
+    catch
+        Kind:Reason -> {true, {Kind, Reason}}
+    end.
+
+stopping_and_starting_twenty_times_leaves_nothing_behind(_Config) ->
+    Cycle = fun(N) ->
+        ok = py_test:stop(),
+        {ok, _} = application:ensure_all_started(erlang_python),
+        %% A binding of before is no binding any more.
+        ?assertNot(py:is_bound()),
+        ok = py:bind(),
+        {ok, N} = py:call(operator, pos, [N]),
+        {ok, Ctx} = py_context:new(#{}),
+        ok = py:exec(Ctx, <<"x = [0] * 100_000">>),
+        {ok, N} = py:eval(<<"n">>, #{n => N}),
+        %% Neither is given back: the stop does that.
+        ok = py:register_pool(life_pool, #{size => 3})
+    end,
+    [Cycle(N) || N <- lists:seq(1, 3)],
+    ok = py:unbind(),
+    ok = py_test:stop(),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    {Tasks, Resident, Processes, Atoms} = settled(undefined),
+    [Cycle(N) || N <- lists:seq(1, 20)],
+    ok = py:unbind(),
+    ok = py_test:stop(),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    {TasksNow, ResidentNow, ProcessesNow, AtomsNow} = settled(Tasks),
+    ?assertEqual(Tasks, TasksNow),
+    ?assert(ResidentNow - Resident < 20_000_000, {Resident, ResidentNow}),
+    ?assert(ProcessesNow - Processes < 10, {Processes, ProcessesNow}),
+    ?assertEqual(Atoms, AtomsNow).
+
+%% Threads end a moment after they are told to.
+settled(Wanted) ->
+    Tasks = fun() -> element(2, py:call(py_life, tasks, [])) end,
+    case Wanted of
+        undefined -> py_test:eventually(fun() -> Before = Tasks(), timer:sleep(500), Tasks() =:= Before end);
+        _ -> py_test:eventually(fun() -> Tasks() =< Wanted end)
+    end,
+    {ok, _} = py:gc(),
+    {ok, Resident} = py:call(py_life, resident, []),
+    {Tasks(), Resident, erlang:system_info(process_count), erlang:system_info(atom_count)}.
+
+%% ---- programs that end
+
+leaving_is_an_error_to_the_caller(_Config) ->
+    ?assertReason({'SystemExit', <<"3">>}, py:call(py_life, leave, [3])),
+    ?assertReason({'SystemExit', _}, py:exec(<<"raise SystemExit">>)),
+    ?assertReason({'KeyboardInterrupt', <<>>}, py:call(py_life, interrupt, [])),
+    ?assertReason({'StopIteration', _}, py:call(py_life, stop_iteration, [])),
+    ?assertReason({'GeneratorExit', _}, py:exec(<<"raise GeneratorExit">>)),
+    ?assertReason({'SystemExit', _}, py:stream_eval(<<"(__import__('sys').exit(1) for _ in [1])">>)),
+    ?assertEqual({ok, 3}, py:call(operator, add, [1, 2])).
+
+children_give_their_exit_codes(_Config) ->
+    [?assertEqual({ok, Code}, py:call(py_life, run, [exit_with(Code)])) || Code <- [0, 1, 3, 255]],
+    ?assertEqual({ok, -9}, py:call(py_life, run, [<<"kill -9 $$">>])),
+    ?assertEqual({ok, {2, <<"out\n">>, <<"err\n">>}}, py:call(py_life, output, [<<"echo out; echo err >&2; exit 2">>])),
+    ?assertEqual({ok, 5}, py:call(py_life, system, [exit_with(5)])),
+    ?assertEqual({ok, 7}, py:call(py_life, fork, [])),
+    %% Many at once, each its own.
+    Refs = [{Code, py:spawn_call(py_life, run, [exit_with(Code)])} || Code <- lists:seq(1, 20)],
+    [?assertEqual({ok, Code}, py:await(Ref)) || {Code, Ref} <- Refs],
+    %% And those of Erlang still work.
+    ?assertEqual("here\n", os:cmd("echo here")),
+    Port = open_port({spawn, "sh -c 'exit 4'"}, [exit_status]),
+    ok = py_test:message({Port, {exit_status, 4}}).
+
+exit_with(Code) -> iolist_to_binary(["exit ", integer_to_list(Code)]).
+
+%% Runs the code in a node of its own and stops it as its user would.
+stopped_node(Code, Config) ->
+    Data = proplists:get_value(data_dir, Config),
+    py_test:run_node(
+        lists:flatten(
+            io_lib:format(
+                "{ok, _} = application:ensure_all_started(erlang_python),"
+                "ok = py_test:export_python(~p), ~ts, io:format(\"stopping~~n\"), init:stop().",
+                [Data, Code]
+            )
+        ),
+        20_000
+    ).
+
+a_node_with_running_python_threads_stops_in_time(Config) ->
+    [
+        begin
+            Code = io_lib:format("{ok, _} = py:call(py_life, ~p, [~p])", [Thread, Daemon]),
+            {Status, Output, Millis} = stopped_node(Code, Config),
+            ?assertEqual(0, Status, {Thread, Daemon, Output}),
+            %% Python joins threads that are no daemons: as long as stop_timeout lets it.
+            Limit = case Daemon of true -> 5000; false -> 8000 end,
+            ?assert(Millis < Limit, {Thread, Daemon, Millis})
+        end
+     || {Thread, Daemon} <- [
+            {sleeping_thread, true}, {busy_thread, true}, {calling_thread, true}, {sleeping_thread, false}
+        ]
+    ].
+
+a_node_with_running_calls_stops_in_time(Config) ->
+    [
+        begin
+            {Status, Output, Millis} = stopped_node(Code, Config),
+            ?assertEqual(0, Status, {Code, Output}),
+            ?assert(Millis < 8000, {Code, Millis})
+        end
+     || Code <- [
+            "py:spawn_call(time, sleep, [60])",
+            "spawn(fun() -> py:call(py_tools, spin, [self()]) end)",
+            "py:spawn_call(py_tools, nap, [60]), [py:spawn_call(py_tools, nap, [60]) || _ <- [1,2,3,4,5]]"
+        ]
+    ].
+
+exit_functions_run_when_the_node_stops(Config) ->
+    {0, Output, _} = stopped_node("{ok, _} = py:call(py_life, say_goodbye, [])", Config),
+    ?assertNotEqual(nomatch, string:find(Output, "goodbye from atexit")).

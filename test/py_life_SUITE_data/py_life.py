@@ -1,0 +1,79 @@
+"""Programs that end badly, or not at all."""
+
+import atexit
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import erlang
+
+
+def leave(code):
+    sys.exit(code)
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def stop_iteration():
+    raise StopIteration
+
+
+def run(code):
+    return subprocess.run(["sh", "-c", code], check=False).returncode
+
+
+def output(code):
+    done = subprocess.run(["sh", "-c", code], check=False, capture_output=True, text=True)
+    return (done.returncode, done.stdout, done.stderr)
+
+
+def system(code):
+    return os.waitstatus_to_exitcode(os.system(code))
+
+
+def fork():
+    """A child that ends by itself is waited for."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(7)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def sleeping_thread(daemon):
+    threading.Thread(target=time.sleep, args=(600,), daemon=daemon).start()
+
+
+def busy_thread(daemon):
+    def body():
+        while True:
+            pass
+
+    threading.Thread(target=body, daemon=daemon).start()
+
+
+def calling_thread(daemon):
+    def body():
+        while True:
+            try:
+                erlang.call("nothing")
+            except Exception:
+                time.sleep(0.001)
+
+    threading.Thread(target=body, daemon=daemon).start()
+
+
+def say_goodbye():
+    atexit.register(lambda: os.write(1, b"goodbye from atexit\n"))
+
+
+def tasks():
+    return len(os.listdir("/proc/self/task"))
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
