@@ -11,11 +11,13 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle, ThreadId};
 
 use crate::inbox::Refused;
+use crate::sync::Mutex;
 use crate::turn::{Host, Post, Reactor};
 
 pub struct EventLoop<W> {
     poster: Post<W>,
-    thread: Option<JoinHandle<()>>,
+    /// Locked by whoever joins: a second `stop` returns after the join, too.
+    thread: Mutex<Option<JoinHandle<()>>>,
     id: ThreadId,
 }
 
@@ -55,7 +57,7 @@ impl<W: Send + 'static> EventLoop<W> {
         let id = thread.thread().id();
         Ok(EventLoop {
             poster,
-            thread: Some(thread),
+            thread: Mutex::new(Some(thread)),
             id,
         })
     }
@@ -68,13 +70,21 @@ impl<W: Send + 'static> EventLoop<W> {
         self.poster.post(work)
     }
 
-    /// Refuses posts, lets the accepted ones run, ends the thread.
-    pub fn stop(&mut self) {
+    /// Whether the caller runs on the loop's own thread.
+    pub fn is_here(&self) -> bool {
+        thread::current().id() == self.id
+    }
+
+    /// Refuses posts, lets the accepted ones run, ends the thread. Off that thread it returns
+    /// after the join; on it at once.
+    pub fn stop(&self) {
         self.poster.stop();
-        let Some(thread) = self.thread.take() else {
+        // On its own thread the lock is not taken: another thread may hold it while it joins.
+        if self.is_here() {
             return;
-        };
-        if thread::current().id() != self.id {
+        }
+        let mut thread = self.thread.lock();
+        if let Some(thread) = thread.take() {
             // The body contains its panics: there is nothing to hear from it.
             let _ = thread.join();
         }
@@ -84,7 +94,7 @@ impl<W: Send + 'static> EventLoop<W> {
 impl<W> Drop for EventLoop<W> {
     fn drop(&mut self) {
         self.poster.stop();
-        if let Some(thread) = self.thread.take()
+        if let Some(thread) = self.thread.lock().take()
             && thread::current().id() != self.id
         {
             let _ = thread.join();

@@ -64,6 +64,22 @@ impl<W, K: Wake + ?Sized> Poster<W, K> {
         Ok(())
     }
 
+    /// Posts what belongs to work that was admitted before (the wake of a task, its timer): the
+    /// bound held at its admission, so only the end of the loop refuses it.
+    pub fn post_admitted(&self, work: W) -> Result<(), W> {
+        {
+            let mut queue = self.0.queue.lock();
+            if queue.stopped {
+                return Err(work);
+            }
+            queue.work.push_back(work);
+            // Release, pairs with the load in `take`, as in `post`.
+            self.0.posted.store(true, Ordering::Release);
+        }
+        self.wake();
+        Ok(())
+    }
+
     /// Wakes the loop if it sleeps.
     pub fn wake(&self) {
         // Relaxed load first: a loop that is awake costs no write. The lock of `post` and of

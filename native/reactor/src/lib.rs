@@ -5,18 +5,30 @@
 //! future). Sources and timers belong to the loop's thread; everyone else has a `Poster` (I5).
 #![forbid(unsafe_code)]
 
+pub mod block_on;
 pub mod clock;
+mod desk;
 pub mod event_loop;
 pub mod inbox;
 pub mod key;
 pub mod poller;
+mod runner;
+pub mod signal;
+pub mod sleep;
 pub mod sync;
+pub mod task_loop;
 pub mod timer;
 pub mod turn;
+pub mod watch;
 
+pub use block_on::block_on;
+pub use desk::Call;
 pub use event_loop::EventLoop;
 pub use inbox::{Poster, Refused};
 pub use key::Key;
 pub use poller::Readiness;
+pub use sleep::{Sleep, Stopped};
+pub use task_loop::{Cancelled, Handle, Spawned, TaskLoop};
 pub use timer::TimerKey;
 pub use turn::{Host, Outcome, Reactor};
+pub use watch::Watch;

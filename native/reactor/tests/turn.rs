@@ -221,7 +221,7 @@ fn start() -> EventLoop<Job> {
 #[test]
 fn stop_runs_what_was_accepted_and_refuses_the_rest() {
     let (tx, rx) = mpsc::channel();
-    let mut own = start();
+    let own = start();
     let poster = own.poster();
     for _ in 0..100 {
         own.post(tell(&tx, "ran")).ok().unwrap();
@@ -274,7 +274,7 @@ fn a_panic_ends_one_piece_of_work() {
 #[test]
 fn what_is_suspended_is_dropped_when_the_loop_stops() {
     let (tx, rx) = mpsc::channel::<()>();
-    let mut own = start();
+    let own = start();
     own.post(Job(Box::new(move |_, reactor| {
         let never = Job(Box::new(move |_, _| drop(tx)));
         reactor.set_timer(u64::MAX, never);
