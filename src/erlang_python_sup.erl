@@ -25,6 +25,7 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         worker(py_output, [Config]),
         worker(py_audit, [Config]),
         sup(py_context_sup, []),
+        worker(py_subinterp_pool, [Config]),
         worker(py_bind, [Config]),
         worker(py_preload, [Config])
     ],

@@ -10,6 +10,7 @@
 -export([await/1, await/2, async_await/1, async_await/2, cancel/1]).
 -export([stream/3, stream/4, stream/5, stream_eval/1, stream_eval/2]).
 -export([stream_start/3, stream_start/4, stream_start/5, stream_ack/2, stream_cancel/1]).
+-export([parallel/1, parallel/2, map/2, map/3, map/4]).
 -export([bind/0, bind/1, unbind/0, unbind/1, is_bound/0, with_context/1]).
 -export([ctx_call/4, ctx_call/5, ctx_call/6, ctx_eval/2, ctx_eval/3, ctx_eval/4, ctx_exec/2]).
 -export([context/0, context/1, register_pool/2, unregister_pool/1]).
@@ -182,6 +183,23 @@ stream_ack(Ref, N) -> py_nif:stream_ack(Ref, N).
 
 -spec stream_cancel(reference()) -> ok.
 stream_cancel(Ref) -> py_nif:cancel_ref(Ref).
+
+%% Many calls at once on every core; the values in the order of the calls, or the first error.
+-spec parallel([tuple()]) -> {ok, [term()]} | {error, py_error:reason()}.
+parallel(Calls) -> py_parallel:calls(Calls, #{}).
+
+-spec parallel([tuple()], timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
+parallel(Calls, Opts) -> py_parallel:calls(Calls, Opts).
+
+%% The function of each item, on every core.
+-spec map({name(), name()}, [term()]) -> {ok, [term()]} | {error, py_error:reason()}.
+map(Function, List) -> py_parallel:map(Function, List, #{}).
+
+-spec map({name(), name()}, [term()], map()) -> {ok, [term()]} | {error, py_error:reason()}.
+map(Function, List, Opts) -> py_parallel:map(Function, List, Opts).
+
+-spec map(name(), name(), [term()], map()) -> {ok, [term()]} | {error, py_error:reason()}.
+map(M, F, List, Opts) -> py_parallel:map({M, F}, List, Opts).
 
 %% Keeps one interpreter thread for the calling process.
 -spec bind() -> ok | {error, py_error:reason()}.
@@ -359,8 +377,14 @@ run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
 run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout) ->
     py_call:sync(default, Op, 0, Payload, Timeout);
 run(Op, Encoded, Opts) ->
-    with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
-        py_call:sync(Pool, Op, Flags, Payload, Timeout)
+    with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout} = Options) ->
+        Result = py_call:sync(Pool, Op, Flags, Payload, Timeout),
+        case {Result, Options} of
+            {{error, {'ImportError', _}}, #{fallback := true}} when Pool =/= default ->
+                py_call:sync(default, Op, Flags, Payload, Timeout);
+            _ ->
+                Result
+        end
     end).
 
 with({ok, Payload}, Opts, Then) ->

@@ -30,7 +30,8 @@
     flags := py_nif:flags(),
     pool := py_nif:pool() | default,
     reply_to := pid(),
-    window := non_neg_integer()
+    window := non_neg_integer(),
+    fallback := boolean()
 }.
 -type answer() :: ok | {ok, term()} | {error, py_error:reason()}.
 
@@ -264,7 +265,8 @@ defaults() ->
         flags => 0,
         pool => default,
         reply_to => self(),
-        window => 0
+        window => 0,
+        fallback => false
     }.
 
 %% A term of its own: it is read by every call.
@@ -284,8 +286,8 @@ option(return, ref, {ok, #{flags := Flags} = Options}) ->
     {ok, Options#{flags := Flags bor ?FLAG_RETURN_REF}};
 option(return, term, Options) ->
     Options;
-option(fallback, main, Options) ->
-    Options;
+option(fallback, main, {ok, Options}) ->
+    {ok, Options#{fallback := true}};
 option(context, Name, {ok, Options}) ->
     case pool(Name) of
         {ok, Pool} -> {ok, Options#{pool := Pool}};

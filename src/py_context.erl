@@ -27,15 +27,39 @@ new(_Opts) ->
     {error, {bad_argument, opts}}.
 
 new(worker, Opts) -> start(Opts);
-new(Mode, _Opts) when Mode =:= subinterp; Mode =:= owngil -> {error, not_supported};
+new(Mode, Opts) when Mode =:= subinterp; Mode =:= owngil -> start_subinterp(Opts);
 new(_Mode, _Opts) -> {error, {bad_argument, mode}}.
+
+%% Some modules of the standard library are not safe to be first imported by several interpreters
+%% at once: the main one has them before there is another.
+start_subinterp(Opts) ->
+    case py_nif:built_for() of
+        {_, Minor, _} when Minor >= 12 ->
+            case py:call('erlang._boot', before_subinterpreters, [], #{}, infinity) of
+                {ok, Path} -> start(Opts#{mode => subinterp, path => Path});
+                {error, _} = Error -> Error
+            end;
+        _ ->
+            {error, not_supported}
+    end.
 
 start(Opts) ->
     case py_context_sup:start_context(Opts) of
-        {ok, Pid} -> preload(Pid, maps:get(preload, Opts, []));
-        {error, not_running} -> {error, not_running};
-        {error, Reason} -> {error, {context_died, Reason}}
+        {ok, Pid} ->
+            ok = inherit(Pid, Opts),
+            preload(Pid, maps:get(preload, Opts, []));
+        {error, not_running} ->
+            {error, not_running};
+        {error, Reason} ->
+            {error, {context_died, Reason}}
     end.
+
+%% A new interpreter finds modules where the main one does.
+inherit(Pid, #{path := Path}) ->
+    {ok, none} = py:call(Pid, 'erlang._boot', inherit, [Path]),
+    ok;
+inherit(_Pid, #{}) ->
+    ok.
 
 preload(Pid, Modules) ->
     Failed = [
@@ -77,18 +101,27 @@ start_link(#{name := Name} = Opts) when is_atom(Name) ->
 start_link(Opts) ->
     gen_server:start_link(?MODULE, Opts, []).
 
--spec init(opts()) -> {ok, {py_nif:pool(), py_nif:worker()}}.
+-spec init(opts()) -> {ok, {py_nif:pool(), py_nif:worker()}} | {stop, binary()}.
 init(Opts) ->
     process_flag(trap_exit, true),
     #{max_queue := MaxQueue} = persistent_term:get(py_config),
+    case make(maps:get(mode, Opts, worker), MaxQueue) of
+        {ok, {Pool, _Worker} = Made} ->
+            ok = py_registry:add_pool(self(), Pool),
+            case Opts of
+                #{name := Name} when is_atom(Name) -> ok = py_registry:add_pool(Name, Pool);
+                #{} -> ok
+            end,
+            {ok, Made};
+        {error, Text} ->
+            {stop, Text}
+    end.
+
+make(worker, MaxQueue) ->
     Pool = py_nif:pool_new(1, 1, MaxQueue, true),
-    Worker = py_nif:worker_start(Pool),
-    ok = py_registry:add_pool(self(), Pool),
-    case Opts of
-        #{name := Name} when is_atom(Name) -> ok = py_registry:add_pool(Name, Pool);
-        #{} -> ok
-    end,
-    {ok, {Pool, Worker}}.
+    {ok, {Pool, py_nif:worker_start(Pool)}};
+make(subinterp, MaxQueue) ->
+    py_nif:subinterp_new(MaxQueue).
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
 handle_call(_Request, _From, State) ->

@@ -7,6 +7,7 @@
 -export([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
 -export([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
+-export([subinterp_new/1, subinterp_counts/0]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
@@ -17,6 +18,7 @@
 -nifs([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
+-nifs([subinterp_new/1, subinterp_counts/0]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
@@ -94,6 +96,16 @@ copy_fresh(_Binary) -> ?NOT_LOADED.
     MaxThreads :: pos_integer(),
     MaxQueue :: pos_integer().
 pool_new(_Size, _MaxThreads, _MaxQueue, _OwnNamespace) -> ?NOT_LOADED.
+
+%% An own-GIL sub-interpreter with its one thread; both belong to the calling process.
+-spec subinterp_new(MaxQueue :: pos_integer()) -> {ok, {pool(), worker()}} | {error, binary()}.
+subinterp_new(_MaxQueue) -> ?NOT_LOADED.
+
+-spec subinterp_counts() -> {Made, Ended, LeftBehind} when
+    Made :: non_neg_integer(),
+    Ended :: non_neg_integer(),
+    LeftBehind :: non_neg_integer().
+subinterp_counts() -> ?NOT_LOADED.
 
 -spec pool_close(pool()) -> ok.
 pool_close(_Pool) -> ?NOT_LOADED.

@@ -6,6 +6,7 @@
 -spec stats() -> map().
 stats() ->
     {Waiting, Callbacks, Exported} = py_nif:counts(),
+    {Made, Ended, Left} = py_nif:subinterp_counts(),
     #{
         pools => maps:from_list([{Name, pool(Pool)} || {Name, Pool} <- py_registry:pools()]),
         bound => py_bind:bound(),
@@ -13,6 +14,8 @@ stats() ->
         callbacks => Callbacks,
         exported_objects => Exported,
         atoms_minted => py_atoms:minted(),
+        %% Ending an interpreter does not give all of its memory back: a few MB stay each time.
+        subinterpreters => #{made => Made, ended => Ended, left_behind => Left},
         execution_mode => execution_mode()
     }.
 

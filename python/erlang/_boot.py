@@ -61,6 +61,19 @@ def _warn_of_wheel() -> None:
             return
 
 
+def before_subinterpreters() -> list[str]:
+    """In the main interpreter: imports what several others must not import for the first time at
+    once, and gives the path that the new one shall have."""
+    import datetime  # noqa: F401
+
+    return list(sys.path)
+
+
+def inherit(path: list[str]) -> None:
+    """In a new sub-interpreter: modules are found where the main one finds them."""
+    sys.path[:] = path
+
+
 def stop() -> None:
     """What an ordinary Python does at its end: joins threads, runs ``atexit`` functions."""
     threading._shutdown()  # type: ignore[attr-defined]

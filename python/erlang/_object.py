@@ -22,6 +22,14 @@ def call_method(target: object, name: str, args: list[object], kwargs: dict[str,
     return getattr(target, name)(*args, **kwargs)
 
 
+def map_chunk(module: str, function: str, items: list[object]) -> list[object]:
+    """`py:map/3`: one call for several items."""
+    target: Any = importlib.import_module(module)
+    for part in function.split("."):
+        target = getattr(target, part)
+    return [target(item) for item in items]
+
+
 def reload(name: str) -> bool:
     """`py:reload/1`: imports the module anew, or for the first time."""
     module = sys.modules.get(name)

@@ -16,9 +16,10 @@ use rustler::{LocalPid, ResourceArc};
 use crate::current::{self, Current};
 use crate::erts::Raw;
 use crate::here::{Thread, here};
+use crate::interp::Interp;
 use crate::job::Job;
 use crate::slot::Slot;
-use crate::{atoms, log, run, runtime};
+use crate::{atoms, log, run};
 use crew::sync::lock;
 
 /// Erlang's answer, encoded.
@@ -80,7 +81,12 @@ pub fn counts() -> (usize, usize) {
 }
 
 /// Calls the registered function `name` with the encoded list `args`.
-pub fn call(py: Attached<'_>, name: &str, args: &[u8]) -> Result<Answer, NoAnswer> {
+pub fn call(
+    py: Attached<'_>,
+    interp: &Interp,
+    name: &str,
+    args: &[u8],
+) -> Result<Answer, NoAnswer> {
     let me = here();
     let current = current::current();
     CALLS.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +95,7 @@ pub fn call(py: Attached<'_>, name: &str, args: &[u8]) -> Result<Answer, NoAnswe
         forget(id);
         return Err(NoAnswer::NotRunning);
     }
-    let answer = wait(py, &me, &waiter, current.as_ref());
+    let answer = wait(py, interp, &me, &waiter, current.as_ref());
     forget(id);
     answer
 }
@@ -173,6 +179,7 @@ enum Woken {
 
 fn wait(
     py: Attached<'_>,
+    interp: &Interp,
     me: &Arc<Thread>,
     waiter: &Waiter,
     current: Option<&Current>,
@@ -182,7 +189,6 @@ fn wait(
             Woken::Answered(answer) => return Ok(answer),
             Woken::Stopped => return Err(NoAnswer::Stopped),
             Woken::Nested(job) => {
-                let interp = runtime::interp();
                 interp.with(py, |world| run::run_nested(world, me, job));
             }
         }

@@ -9,7 +9,7 @@ use crate::job::{Job, Reply};
 /// Answers a job that will not run: `{error, {context_died, stopped}}`.
 pub fn refuse(mut job: Box<Job>) {
     // Queued → running → replying, as if it had run.
-    if !job.ticket.start(&crate::here::here()) || !job.ticket.begin_reply() {
+    if !job.ticket.start(&crate::here::here(), &job.pool.interp) || !job.ticket.begin_reply() {
         return job.recycle();
     }
     let reason = job.env.tuple(&[

@@ -85,10 +85,21 @@ fn write_tagged(out: &mut Vec<u8>, tag: &str, what: &str) {
 fn write_raised(out: &mut Vec<u8>, error: &PyError<'_>, traceback: bool) {
     write_tuple(out, if traceback { 3 } else { 2 });
     write_class(out, error.value());
-    write_binary(out, error.value().display().as_bytes());
+    write_binary(out, message(error).as_bytes());
     if traceback {
         write_details(out, error.value(), 0);
     }
+}
+
+/// The exception's own words; where a module refuses sub-interpreters, also what to do about it.
+fn message(error: &PyError<'_>) -> String {
+    let mut text = error.value().display();
+    if error.is_a(Builtin::ImportError) && text.contains("does not support loading in subinterp") {
+        text.push_str(
+            ". Call it in the main interpreter: without the context, or with #{fallback => main}",
+        );
+    }
+    text
 }
 
 /// An atom for the classes built into Python, from a fixed table; a binary for all others.

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use pyrt::call::{self, Source};
 use pyrt::{Attached, Kept, Obj, PyResult, thread};
@@ -21,6 +21,8 @@ const MAX_CODE: usize = 1024;
 type CodeCache = HashMap<(Source, Vec<u8>), Arc<Kept>>;
 
 pub struct Interp {
+    /// 0 is the main interpreter.
+    number: u64,
     python: thread::Interp,
     native: Kept,
     cancelled: Kept,
@@ -29,6 +31,8 @@ pub struct Interp {
     pub exported: Exported,
     /// Deepest nesting that Python's recursion limit was raised for.
     depth: AtomicUsize,
+    /// `false` from the moment it is ended.
+    alive: RwLock<bool>,
 }
 
 /// An interpreter in use by the calling thread.
@@ -40,7 +44,7 @@ pub struct World<'a, 'py> {
 
 impl Interp {
     /// The interpreter this thread is attached to. Imports the package.
-    pub fn current<'py>(py: Attached<'py>) -> PyResult<'py, Self> {
+    pub fn current<'py>(py: Attached<'py>, number: u64) -> PyResult<'py, Self> {
         let native = call::import_c(py, c"erlang._native")?;
         let errors = call::import_c(py, c"erlang._errors")?;
         let cancelled = errors.getattr_c(c"Cancelled")?;
@@ -50,6 +54,7 @@ impl Interp {
             return Err(pyrt::PyError::new(py, class, "no interpreter"));
         };
         Ok(Interp {
+            number,
             python,
             native: Kept::new(native),
             cancelled: Kept::new(cancelled),
@@ -57,11 +62,46 @@ impl Interp {
             code: Mutex::new(HashMap::new()),
             exported: Exported::default(),
             depth: AtomicUsize::new(0),
+            alive: RwLock::new(true),
         })
     }
 
     pub fn python(&self) -> thread::Interp {
         self.python
+    }
+
+    /// Keeps the interpreter from being ended while a thread that is not its own uses it.
+    /// `None`: it has ended.
+    pub fn hold(&self) -> Option<RwLockReadGuard<'_, bool>> {
+        let alive = self.alive.read().unwrap_or_else(PoisonError::into_inner);
+        if *alive { Some(alive) } else { None }
+    }
+
+    /// From here on nobody else uses it. Its own thread calls this, detached, before its end.
+    pub fn retire(&self) {
+        *self.alive.write().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn is_main(&self) -> bool {
+        self.number == 0
+    }
+
+    /// The object behind a reference, if it is one of this interpreter.
+    pub fn object<'py>(
+        &self,
+        py: Attached<'py>,
+        number: u64,
+        index: u64,
+        generation: u64,
+    ) -> Option<Obj<'py>> {
+        if number != self.number {
+            return None;
+        }
+        self.exported.find(py, index, generation)
     }
 
     /// Runs `body` with what conversion needs at hand.

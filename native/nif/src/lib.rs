@@ -26,6 +26,7 @@ mod run;
 mod runtime;
 mod slot;
 mod stream;
+mod subinterp;
 mod submit;
 mod ticket;
 mod watch;

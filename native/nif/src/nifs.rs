@@ -18,7 +18,7 @@ use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
-use crate::{courier, log};
+use crate::{courier, log, subinterp};
 
 /// Makes the atoms of the closed tables, and pins the library: its threads run in it.
 pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
@@ -177,6 +177,21 @@ fn pool_interrupt(pool: ResourceArc<PoolRef>) -> Atom {
     } else {
         atoms::not_running()
     }
+}
+
+/// A sub-interpreter with its thread. Dirty: takes tens of milliseconds.
+#[rustler::nif(schedule = "DirtyIo")]
+fn subinterp_new(
+    env: Env<'_>,
+    max_queue: usize,
+) -> Result<(ResourceArc<PoolRef>, ResourceArc<WorkerRef>), String> {
+    subinterp::make(env, max_queue)
+}
+
+/// `{Made, Ended, LeftBehind}`
+#[rustler::nif]
+fn subinterp_counts() -> (u64, u64, u64) {
+    subinterp::counts()
 }
 
 #[rustler::nif]

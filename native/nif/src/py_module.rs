@@ -7,19 +7,21 @@ use pyrt::module::{Args, Definition, END, Function, Module};
 use pyrt::{Attached, Kept, Obj, PyError, PyResult, function};
 use rustler::LocalPid;
 use std::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::callback::{self, Answer, NoAnswer};
 use crate::courier;
 use crate::current::{self, Current};
 use crate::erts::{MsgEnv, Raw};
 use crate::here::here;
-use crate::interp::World;
+use crate::interp::{Interp, World};
 use crate::out::{self, EMPTY_MAP, write_list_header};
 use crate::{log, runtime};
 
 /// The module's state in one interpreter.
 pub struct NodeModule {
+    /// Set once the interpreter is known; weak, since that keeps this module.
+    interp: OnceLock<Weak<Interp>>,
     erlang_error: Kept,
     cancelled: Kept,
 }
@@ -67,6 +69,7 @@ impl Module for NodeModule {
     fn init<'py>(module: &Obj<'py>) -> PyResult<'py, Self> {
         let errors = pyrt::call::import_c(module.py(), c"erlang._errors")?;
         Ok(NodeModule {
+            interp: OnceLock::new(),
             erlang_error: Kept::new(errors.getattr_c(c"ErlangError")?),
             cancelled: Kept::new(errors.getattr_c(c"Cancelled")?),
         })
@@ -82,8 +85,29 @@ pub extern "C" fn init() -> *mut pyrt::module::__ffi::PyObject {
     definition().init()
 }
 
+/// Tells the module of this interpreter which one it is.
+pub fn belong<'py>(py: Attached<'py>, interp: &Arc<Interp>) -> PyResult<'py, ()> {
+    let module = pyrt::call::import_c(py, c"erlang._node")?;
+    if let Some(state) = definition().state(&module) {
+        let _ = state.interp.set(Arc::downgrade(interp));
+    }
+    Ok(())
+}
+
+/// The interpreter a function of this module was called in.
+fn interp<'py>(module: &Obj<'py>) -> PyResult<'py, Arc<Interp>> {
+    definition()
+        .state(module)
+        .and_then(|state| state.interp.get()?.upgrade())
+        .ok_or_else(|| {
+            let text = "this interpreter does not belong to the node";
+            PyError::new(module.py(), Builtin::RuntimeError, text)
+        })
+}
+
 /// The codec's surroundings outside of a job's own decoding and encoding.
 struct NodeHost<'a> {
+    interp: &'a Interp,
     current: Option<&'a Current>,
 }
 
@@ -95,11 +119,11 @@ impl etf::Host for NodeHost<'_> {
     fn object<'py>(
         &self,
         py: Attached<'py>,
-        _: u64,
+        number: u64,
         index: u64,
         generation: u64,
     ) -> Option<Obj<'py>> {
-        runtime::interp().exported.find(py, index, generation)
+        self.interp.object(py, number, index, generation)
     }
 
     fn cancelled(&self) -> bool {
@@ -113,10 +137,11 @@ impl etf::Host for NodeHost<'_> {
 }
 
 fn with_world<'py, T>(
+    interp: &Interp,
     py: Attached<'py>,
     body: impl FnOnce(&World<'_, 'py>) -> PyResult<'py, T>,
 ) -> PyResult<'py, T> {
-    match runtime::interp().with(py, body) {
+    match interp.with(py, body) {
         Some(result) => result,
         None => Err(PyError::new(
             py,
@@ -147,10 +172,12 @@ fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
     let name = args.want(0, "name")?;
     let name = name.as_utf8()?;
     let current = current::current();
+    let interp = interp(module)?;
     let host = NodeHost {
+        interp: &interp,
         current: current.as_ref(),
     };
-    let bytes = with_world(py, |world| {
+    let bytes = with_world(host.interp, py, |world| {
         let mut out = vec![131];
         if args.len() > 1 {
             write_list_header(&mut out, args.len() - 1);
@@ -162,7 +189,7 @@ fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
         out::write_nil(&mut out);
         Ok(out)
     })?;
-    let answer = callback::call(py, name, &bytes);
+    let answer = callback::call(py, &interp, name, &bytes);
     match answer {
         Ok(Answer::Value(bytes)) => decode(py, &host, &bytes),
         Ok(Answer::Raised(bytes)) => {
@@ -182,7 +209,7 @@ fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
 }
 
 fn decode<'py>(py: Attached<'py>, host: &NodeHost<'_>, bytes: &[u8]) -> PyResult<'py, Obj<'py>> {
-    with_world(py, |world| {
+    with_world(host.interp, py, |world| {
         etf::decode(&world.bound, host, etf::Input::one(bytes)).map_err(|error| raised(py, error))
     })
 }
@@ -212,14 +239,16 @@ fn stopped<'py>(module: &Obj<'py>) -> PyError<'py> {
     }
 }
 
-fn send<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+fn send<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     let (dest, term) = (args.want(0, "dest")?, args.want(1, "term")?);
     let current = current::current();
+    let interp = interp(module)?;
     let host = NodeHost {
+        interp: &interp,
         current: current.as_ref(),
     };
-    with_world(py, |world| {
+    with_world(host.interp, py, |world| {
         let encode = |object: &Obj<'py>| {
             let mut out = vec![131];
             etf::encode(&world.bound, &host, object, &mut out)
@@ -291,37 +320,46 @@ fn deliver(
     }
 }
 
-fn whereis<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+fn whereis<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     let name = args.want(0, "name")?;
     let name = name.as_utf8()?;
     match log::with_env(|env| env.whereis(name)) {
-        Some(pid) => pid_object(py, &pid),
+        Some(pid) => pid_object(module, &pid),
         None => Ok(Obj::none(py)),
     }
 }
 
-fn self_<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+fn self_<'py>(module: &Obj<'py>, _args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let pid = match current::current() {
         Some(current) => *current.slot.pid(),
         None => runtime::a_pid(),
     };
-    pid_object(args.py(), &pid)
+    pid_object(module, &pid)
 }
 
-fn pid_object<'py>(py: Attached<'py>, pid: &LocalPid) -> PyResult<'py, Obj<'py>> {
+fn pid_object<'py>(module: &Obj<'py>, pid: &LocalPid) -> PyResult<'py, Obj<'py>> {
     let bytes = log::with_env(|env| env.encode_pid(pid)).unwrap_or_default();
-    decode(py, &NodeHost { current: None }, &bytes)
+    let interp = interp(module)?;
+    let host = NodeHost {
+        interp: &interp,
+        current: None,
+    };
+    decode(module.py(), &host, &bytes)
 }
 
-fn log_<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     let level = args.want(0, "level")?.as_i64()?.unwrap_or(0);
     let logger = args.want(1, "logger")?.display();
     let message = args.want(2, "message")?.display();
     let meta = args.want(3, "meta")?;
-    let host = NodeHost { current: None };
-    with_world(py, |world| {
+    let interp = interp(module)?;
+    let host = NodeHost {
+        interp: &interp,
+        current: None,
+    };
+    with_world(host.interp, py, |world| {
         let mut out = Vec::new();
         let widest = etf::encode(&world.bound, &host, &meta, &mut out)
             .map_err(|error| raised(py, error))?

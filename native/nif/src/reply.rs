@@ -129,7 +129,7 @@ fn export(world: &World<'_, '_>, env: &MsgEnv, value: Obj<'_>) -> Raw {
     let reference = world.interp.exported.export(value);
     env.tuple(&[
         Raw::atom(atoms::py_ref()),
-        env.int(0),
+        env.int(world.interp.number() as i64),
         env.int(reference.index as i64),
         env.int(reference.generation as i64),
         env.resource(&reference),

@@ -30,15 +30,21 @@ impl Resource for PoolRef {
 
 impl PoolRef {
     pub fn new(env: Env<'_>, interp: Arc<Interp>, wish: Wish) -> Option<ResourceArc<PoolRef>> {
-        let resource = ResourceArc::new(PoolRef {
-            pool: Pool::new(Plan {
-                interp,
-                namespace: wish.own_namespace.then(Namespace::default),
-                size: wish.size,
-                max_threads: wish.max_threads,
-                max_queue: wish.max_queue,
-            }),
+        let pool = Pool::new(Plan {
+            interp,
+            namespace: wish.own_namespace.then(Namespace::default),
+            size: wish.size,
+            max_threads: wish.max_threads,
+            max_queue: wish.max_queue,
         });
+        PoolRef::owned(env, pool)
+    }
+}
+
+impl PoolRef {
+    /// A pool that is there already, owned by the calling process from now on.
+    pub fn owned(env: Env<'_>, pool: Arc<Pool>) -> Option<ResourceArc<PoolRef>> {
+        let resource = ResourceArc::new(PoolRef { pool });
         resource.monitor(Some(env), &env.pid())?;
         Some(resource)
     }
@@ -98,6 +104,20 @@ impl WorkerRef {
             }
         };
         pyrt::thread::spawn_named("py-worker", body).ok()?;
+        Some(worker)
+    }
+
+    /// Stands for a thread that runs already. `None`: the calling process is gone, so the thread
+    /// is told to end.
+    pub fn of(env: Env<'_>, thread: Arc<Thread>) -> Option<ResourceArc<WorkerRef>> {
+        let worker = ResourceArc::new(WorkerRef {
+            thread: Arc::new(OnceLock::from(thread)),
+            gone: Arc::new(AtomicBool::new(false)),
+        });
+        if worker.monitor(Some(env), &env.pid()).is_none() {
+            worker.retire();
+            return None;
+        }
         Some(worker)
     }
 

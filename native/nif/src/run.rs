@@ -26,7 +26,7 @@ const STACK_NEEDED: usize = 1 << 20;
 
 /// Runs one job to its end, or to the end of its slice.
 pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
-    if !job.ticket.start(me) {
+    if !job.ticket.start(me, &job.pool.interp) {
         // Cancelled while it was queued: it never runs.
         return job.recycle();
     }
@@ -49,7 +49,7 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
 /// Runs a job of the process that runs this thread's callback, on top of what the thread does.
 pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
     if me.stack_left() < STACK_NEEDED {
-        if job.ticket.start(me) {
+        if job.ticket.start(me, &job.pool.interp) {
             reply::answer(world, job, Err(failure::recursion(world.py)));
         }
         return;
@@ -59,7 +59,7 @@ pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
     match Apart::enter(world.py) {
         Ok(_apart) => run(world, me, job),
         Err(error) => {
-            if job.ticket.start(me) {
+            if job.ticket.start(me, &job.pool.interp) {
                 reply::answer(world, job, Err(error.into()));
             }
         }
@@ -195,11 +195,11 @@ impl etf::Host for JobHost<'_, '_, '_> {
     fn object<'py>(
         &self,
         py: Attached<'py>,
-        _interp: u64,
+        interp: u64,
         index: u64,
         generation: u64,
     ) -> Option<Obj<'py>> {
-        self.world.interp.exported.find(py, index, generation)
+        self.world.interp.object(py, interp, index, generation)
     }
 
     fn segment_owner(&self, _segment: usize) -> Option<Arc<dyn Memory>> {

@@ -65,10 +65,9 @@ pub fn start(settings: Settings) -> Result<(), String> {
     let wanted = settings.clone();
     spawn_named("py-init", move || init_thread(&wanted, &tell, &orders))
         .map_err(|error| format!("no thread for Python: {error}"))?;
-    let interp = Arc::new(
-        told.recv()
-            .map_err(|_| "Python's first thread ended early".to_owned())??,
-    );
+    let interp = told
+        .recv()
+        .map_err(|_| "Python's first thread ended early".to_owned())??;
     watch::start(interp.clone()).map_err(|error| format!("no thread for the watch: {error}"))?;
     release::start(interp.clone()).map_err(|error| format!("no thread to release: {error}"))?;
     let _ = RUNTIME.set(Runtime {
@@ -81,7 +80,7 @@ pub fn start(settings: Settings) -> Result<(), String> {
 
 fn init_thread(
     settings: &Settings,
-    tell: &Sender<Result<Interp, String>>,
+    tell: &Sender<Result<Arc<Interp>, String>>,
     orders: &Receiver<Order>,
 ) {
     let inbuilt = [
@@ -100,7 +99,7 @@ fn init_thread(
     };
     let ready = state.attached(|py| {
         contain("Python start", || {
-            prepare(py, settings).map_err(|error| error.value().display())
+            prepare(py, settings, 0).map_err(|error| error.value().display())
         })
     });
     let ready = ready.unwrap_or_else(|place| Err(format!("a bug in {}", place.0)));
@@ -127,7 +126,11 @@ fn serve(state: &mut ThreadState, orders: &Receiver<Order>) {
 }
 
 /// The package first on `sys.path`, then the interpreter as the node uses it.
-fn prepare<'py>(py: Attached<'py>, settings: &Settings) -> PyResult<'py, Interp> {
+pub fn prepare<'py>(
+    py: Attached<'py>,
+    settings: &Settings,
+    number: u64,
+) -> PyResult<'py, Arc<Interp>> {
     let sys = call::import_c(py, c"sys")?;
     let path = sys.getattr_c(c"path")?;
     let package = Obj::text(py, &settings.package)?;
@@ -136,7 +139,8 @@ fn prepare<'py>(py: Attached<'py>, settings: &Settings) -> PyResult<'py, Interp>
     sys.call_method(c"setswitchinterval", &[&interval])?;
     pyloop::load(py)?;
     pyrt::module::load_inbuilt(py, "erlang._node")?;
-    let interp = Interp::current(py)?;
+    let interp = Arc::new(Interp::current(py, number)?);
+    py_module::belong(py, &interp)?;
     call::import_c(py, c"erlang._boot")?.call_method(c"start", &[])?;
     Ok(interp)
 }
@@ -159,14 +163,7 @@ pub fn finish(limit: Duration) -> bool {
     is_done.recv_timeout(limit).is_ok()
 }
 
-/// The main interpreter. Jobs exist only after `start`.
-pub fn interp() -> Arc<Interp> {
-    match RUNTIME.get() {
-        Some(runtime) => runtime.interp.clone(),
-        None => unreachable!("Python code runs in the node only after its start"),
-    }
-}
-
+/// The main interpreter, once there is one.
 pub fn started_interp() -> Option<Arc<Interp>> {
     RUNTIME.get().map(|runtime| runtime.interp.clone())
 }

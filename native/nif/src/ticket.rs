@@ -9,6 +9,7 @@ use crew::sync::lock;
 use crew::{Life, Met};
 
 use crate::here::Thread;
+use crate::interp::Interp;
 use crate::job::Job;
 use crate::watch;
 
@@ -30,8 +31,8 @@ pub struct Ticket {
     couriered: AtomicBool,
     /// An exception was sent into the running thread; it must not outlive the job.
     raised: AtomicBool,
-    /// The thread it runs on, while it does.
-    thread: Mutex<Option<Arc<Thread>>>,
+    /// The thread and the interpreter it runs on, while it does.
+    place: Mutex<Option<(Arc<Thread>, Arc<Interp>)>>,
     /// A stream that waits for its reader.
     parked: Mutex<Option<Box<Job>>>,
 }
@@ -47,7 +48,7 @@ impl Ticket {
             why: AtomicU8::new(0),
             couriered: AtomicBool::new(false),
             raised: AtomicBool::new(false),
-            thread: Mutex::new(None),
+            place: Mutex::new(None),
             parked: Mutex::new(None),
         })
     }
@@ -57,8 +58,8 @@ impl Ticket {
     }
 
     /// Queued → running. `false`: cancelled before it ran, and it never will.
-    pub fn start(&self, thread: &Arc<Thread>) -> bool {
-        *lock(&self.thread) = Some(thread.clone());
+    pub fn start(&self, thread: &Arc<Thread>, interp: &Arc<Interp>) -> bool {
+        *lock(&self.place) = Some((thread.clone(), interp.clone()));
         self.life.start()
     }
 
@@ -128,7 +129,11 @@ impl Ticket {
     }
 
     pub fn thread(&self) -> Option<Arc<Thread>> {
-        lock(&self.thread).clone()
+        self.place().map(|(thread, _)| thread)
+    }
+
+    pub fn place(&self) -> Option<(Arc<Thread>, Arc<Interp>)> {
+        lock(&self.place).clone()
     }
 
     /// After this nothing is sent for the job. Queued: it never runs. Running: it is told to stop.

@@ -59,7 +59,6 @@ pub fn start(interp: Arc<Interp>) -> std::io::Result<()> {
             return;
         };
         let mut watch = Watch {
-            interp,
             state,
             stopping: Vec::new(),
         };
@@ -78,7 +77,6 @@ pub fn start(interp: Arc<Interp>) -> std::io::Result<()> {
 }
 
 struct Watch {
-    interp: Arc<Interp>,
     state: ThreadState,
     stopping: Vec<Stopping>,
 }
@@ -138,13 +136,10 @@ impl Watch {
     fn stop_due(&mut self, now: Instant) {
         let mut stopping = std::mem::take(&mut self.stopping);
         stopping.retain(|entry| still_runs(&entry.ticket));
-        let interp = self.interp.clone();
-        self.state.attached(|py| {
-            for entry in stopping.iter_mut().filter(|entry| entry.next <= now) {
-                entry.next = now + AGAIN;
-                raise(py, &interp, &entry.ticket);
-            }
-        });
+        for entry in stopping.iter_mut().filter(|entry| entry.next <= now) {
+            entry.next = now + AGAIN;
+            self.raise(&entry.ticket);
+        }
         for entry in &stopping {
             if now.duration_since(entry.since) > GRACE {
                 replace_thread(&entry.ticket);
@@ -152,6 +147,22 @@ impl Watch {
         }
         stopping.retain(|entry| now.duration_since(entry.since) <= GRACE);
         self.stopping.append(&mut stopping);
+    }
+}
+
+impl Watch {
+    /// Only a thread attached to the job's own interpreter can reach it.
+    fn raise(&mut self, ticket: &Arc<Ticket>) {
+        let Some((_, interp)) = ticket.place() else {
+            return;
+        };
+        if interp.is_main() {
+            return self.state.attached(|py| raise(py, &interp, ticket));
+        }
+        let Some(_alive) = interp.hold() else { return };
+        if let Some(mut guest) = ThreadState::new(interp.python()) {
+            guest.attached(|py| raise(py, &interp, ticket));
+        }
     }
 }
 

@@ -33,11 +33,16 @@ pub fn work(pool: &Arc<Pool>, surplus: bool) {
         }
         return;
     };
-    pool.join(&me, surplus);
+    serve(pool, &me, &mut state, surplus);
+}
+
+/// Works with a thread state that is there already, until retired or closed.
+pub fn serve(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplus: bool) {
+    pool.join(me, surplus);
     while let Turn::Lead = pool.crew.follow(me.member(), surplus) {
-        lead(pool, &me, &mut state, surplus);
+        lead(pool, me, state, surplus);
     }
-    pool.leave(&me);
+    pool.leave(me);
 }
 
 fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplus: bool) {

@@ -77,7 +77,7 @@ fn preinitialize() -> Result<(), String> {
     check(unsafe { ffi::Py_PreInitialize(config) })
 }
 
-fn check(status: ffi::PyStatus) -> Result<(), String> {
+pub(crate) fn check(status: ffi::PyStatus) -> Result<(), String> {
     // SAFETY: a status as Python gave it.
     if unsafe { ffi::PyStatus_Exception(status) } == 0 {
         return Ok(());

@@ -14,15 +14,34 @@ pub struct Kept {
     interp: InterpId,
 }
 
-/// The interpreter an object belongs to: its address, never dereferenced here.
+/// The interpreter an object belongs to, by the number that Python never gives twice (an address
+/// would come again after an interpreter's end).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct InterpId(usize);
+pub struct InterpId(i64);
 
 impl InterpId {
     pub fn current(_py: Attached<'_>) -> Self {
         // SAFETY: I1, attached, so there is a current interpreter.
-        InterpId(unsafe { ffi::PyInterpreterState_Get() } as usize)
+        let interp = unsafe { ffi::PyInterpreterState_Get() };
+        // SAFETY: the current interpreter is alive.
+        InterpId(unsafe { ffi::PyInterpreterState_GetID(interp) })
     }
+}
+
+/// Interpreters that have ended: what they had is gone with them.
+static ENDED: Mutex<Vec<InterpId>> = Mutex::new(Vec::new());
+
+/// This interpreter ends next: what waits to be released is released now, and what is dropped from
+/// here on is forgotten.
+pub fn before_end(py: Attached<'_>) {
+    release_dropped(py);
+    if let Ok(mut ended) = ENDED.lock() {
+        ended.push(InterpId::current(py));
+    }
+}
+
+fn has_ended(interp: InterpId) -> bool {
+    ENDED.lock().is_ok_and(|ended| ended.contains(&interp))
 }
 
 /// References whose `Kept` was dropped by a thread that could not release them.
@@ -70,6 +89,9 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
+        if has_ended(self.interp) {
+            return;
+        }
         let waiting = Kept {
             ptr: self.ptr,
             interp: self.interp,

@@ -74,6 +74,51 @@ impl ThreadState {
         })
     }
 
+    /// Attaches, runs `body`, which makes another interpreter's state the current one, and takes
+    /// that over, detached. When `body` fails the thread is detached from this state again.
+    #[cfg(Py_3_12)]
+    pub(crate) fn attach_and_leave(
+        &mut self,
+        body: impl FnOnce() -> Result<(), String>,
+    ) -> Result<ThreadState, String> {
+        restore(self.state.as_ptr());
+        let made = body();
+        // SAFETY: attached: to the new interpreter, or still to this one.
+        let current = unsafe { ffi::PyEval_SaveThread() };
+        made?;
+        NonNull::new(current)
+            .map(|state| ThreadState {
+                state,
+                here: PhantomData,
+            })
+            .ok_or_else(|| "the new interpreter has no thread state".to_owned())
+    }
+
+    /// Ends the interpreter of this state. `false`: other threads of it exist still, so it is left
+    /// as it is (ending it would abort the process).
+    pub fn end_interpreter(self) -> bool {
+        restore(self.state.as_ptr());
+        // SAFETY: attached with this state.
+        let interp = unsafe { ffi::PyThreadState_GetInterpreter(self.state.as_ptr()) };
+        // SAFETY: attached to this interpreter, so its list of states is there.
+        let head = unsafe { ffi::PyInterpreterState_ThreadHead(interp) };
+        // SAFETY: a state of that list.
+        let alone =
+            head == self.state.as_ptr() && unsafe { ffi::PyThreadState_Next(head) }.is_null();
+        let state = std::mem::ManuallyDrop::new(self);
+        if alone {
+            // SAFETY: attached above, until the interpreter ends.
+            crate::kept::before_end(unsafe { Attached::assume() });
+            // SAFETY: attached with the only state of the interpreter; it is gone afterwards, and
+            // the thread detached.
+            unsafe { ffi::Py_EndInterpreter(state.state.as_ptr()) };
+        } else {
+            // SAFETY: attached above.
+            unsafe { ffi::PyEval_SaveThread() };
+        }
+        alone
+    }
+
     /// Runs `body` attached.
     pub fn attached<T>(&mut self, body: impl for<'py> FnOnce(Attached<'py>) -> T) -> T {
         struct Guard;

@@ -1,0 +1,207 @@
+%% Every core: sub-interpreters as contexts, and `parallel' and `map' over them.
+-module(py_parallel_SUITE).
+
+-include("py_test.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    parallel_gives_values_in_the_order_of_the_calls/1,
+    more_calls_than_workers_are_queued/1,
+    the_first_error_ends_the_rest/1,
+    a_timeout_of_parallel_is_kept_and_leaves_nothing_behind/1,
+    a_caller_that_dies_takes_its_calls_with_it/1,
+    bad_calls_are_refused/1,
+    map_keeps_the_order_and_tells_its_progress/1,
+    a_map_over_nothing_is_nothing/1,
+    sub_interpreters_have_names_and_modules_of_their_own/1,
+    a_sub_interpreter_calls_erlang_and_prints/1,
+    a_call_in_a_sub_interpreter_is_interrupted_on_timeout/1,
+    a_reference_of_another_interpreter_is_refused/1,
+    a_module_that_refuses_sub_interpreters_says_what_to_do/1,
+    a_killed_interpreter_of_the_pool_is_replaced/1,
+    a_stopped_sub_interpreter_is_ended_and_counted/1,
+    large_binaries_and_exceptions_cross/1
+]).
+
+all() ->
+    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
+
+is_test(Name) ->
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+
+init_per_suite(Config) -> py_test:start(Config).
+
+end_per_suite(_Config) -> ok.
+
+%% Runs the test where there are sub-interpreters.
+with_context(Test) ->
+    case py_context:new(#{mode => subinterp}) of
+        {ok, Ctx} ->
+            try
+                Test(Ctx)
+            after
+                py_context:stop(Ctx)
+            end;
+        {error, not_supported} ->
+            ?assertNotEqual(subinterp, py:execution_mode()),
+            {skip, "this Python has no own-GIL sub-interpreters"}
+    end.
+
+parallel_gives_values_in_the_order_of_the_calls(_Config) ->
+    Numbers = lists:seq(1, 10),
+    Calls = [{py_parallel_jobs, ident, [N]} || N <- Numbers],
+    ?assertEqual({ok, Numbers}, py:parallel(Calls)),
+    ?assertEqual({ok, []}, py:parallel([])).
+
+more_calls_than_workers_are_queued(_Config) ->
+    Calls = [{py_parallel_jobs, slow_ident, [], #{x => N}} || N <- lists:seq(1, 40)],
+    ?assertEqual({ok, lists:seq(1, 40)}, py:parallel(Calls)).
+
+the_first_error_ends_the_rest(_Config) ->
+    Calls = [{math, sqrt, [-1]} | lists:duplicate(20, {py_parallel_jobs, spin, []})],
+    {Ms, Result} = py_test:milliseconds(fun() -> py:parallel(Calls) end),
+    ?assertReason({'ValueError', _}, Result),
+    ?assert(Ms < 10000),
+    %% The interpreters are free again.
+    ?assertEqual({ok, [1, 2]}, py:parallel([{py_parallel_jobs, ident, [N]} || N <- [1, 2]])).
+
+a_timeout_of_parallel_is_kept_and_leaves_nothing_behind(_Config) ->
+    Calls = lists:duplicate(8, {py_parallel_jobs, spin, []}),
+    {Ms, Result} = py_test:milliseconds(fun() -> py:parallel(Calls, 200) end),
+    ?assertEqual({error, timeout}, Result),
+    ?assert(Ms < 2000),
+    receive
+        Message -> error({left_behind, Message})
+    after 0 -> ok
+    end,
+    ?assertEqual({ok, [1]}, py:parallel([{py_parallel_jobs, ident, [1]}])).
+
+a_caller_that_dies_takes_its_calls_with_it(_Config) ->
+    {Pid, Monitor} = spawn_monitor(fun() ->
+        py:parallel(lists:duplicate(8, {py_parallel_jobs, spin, []}), infinity)
+    end),
+    %% It has begun once the pool is there and busy.
+    timer:sleep(200),
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, process, Pid, killed} -> ok end,
+    ?assertEqual({ok, [1, 2]}, py:parallel([{py_parallel_jobs, ident, [N]} || N <- [1, 2]])).
+
+bad_calls_are_refused(_Config) ->
+    ?assertReason({bad_argument, calls}, py:parallel([{math}])),
+    ?assertReason({bad_argument, calls}, py:parallel(nothing)),
+    ?assertReason({bad_argument, args}, py:parallel([{math, sqrt, [1 | 2]}])),
+    ?assertReason({bad_argument, _}, py:map({math, sqrt}, [1], #{chunk => 0})),
+    ?assertReason({bad_argument, _}, py:map({math, sqrt}, no_list, #{})).
+
+map_keeps_the_order_and_tells_its_progress(_Config) ->
+    Items = lists:seq(1, 100),
+    Opts = #{chunk => 7, progress => self()},
+    ?assertEqual({ok, Items}, py:map({py_parallel_jobs, ident}, Items, Opts)),
+    Told = told(),
+    ?assertEqual(15, length(Told)),
+    ?assertEqual({100, 100}, lists:last(Told)),
+    ?assertEqual(Told, lists:sort(Told)),
+    ?assertEqual({ok, [1.0, 2.0]}, py:map(math, "sqrt", [1, 4], #{})),
+    ?assertReason({'ValueError', _}, py:map({math, sqrt}, [1, -1], #{})).
+
+told() ->
+    receive
+        {py_progress, Done, Total} -> [{Done, Total} | told()]
+    after 0 -> []
+    end.
+
+a_map_over_nothing_is_nothing(_Config) ->
+    ?assertEqual({ok, []}, py:map({math, sqrt}, [])).
+
+sub_interpreters_have_names_and_modules_of_their_own(_Config) ->
+    with_context(fun(A) ->
+        with_context(fun(B) ->
+            ok = py:exec(A, <<"import json\njson.mark = 1\nx = 'a'">>),
+            ?assertEqual({ok, <<"a">>}, py:eval(A, <<"x">>)),
+            ?assertReason({'NameError', _}, py:eval(B, <<"x">>)),
+            ?assertEqual({ok, false}, py:eval(B, <<"hasattr(__import__('json'), 'mark')">>)),
+            ?assertEqual({ok, false}, py:eval(<<"hasattr(__import__('json'), 'mark')">>))
+        end)
+    end).
+
+a_sub_interpreter_calls_erlang_and_prints(_Config) ->
+    ok = py:register_function(sub_add, fun([X, Y]) -> X + Y end),
+    with_context(fun(Ctx) ->
+        Self = self(),
+        ok = py:exec(Ctx, <<"import erlang">>),
+        ?assertEqual({ok, 3}, py:eval(Ctx, <<"erlang.sub_add(1, 2)">>)),
+        ?assertEqual({ok, Self}, py:eval(Ctx, <<"erlang.self()">>)),
+        ok = py:exec(Ctx, <<"erlang.send(erlang.self(), ('hello', erlang.Atom('ok')))">>),
+        ok = py_test:message({<<"hello">>, ok}),
+        %% Nested: Erlang, sub-interpreter, Erlang, the same sub-interpreter.
+        ok = py:register_function(sub_again, fun([]) -> py:eval(Ctx, <<"40 + 2">>) end),
+        ?assertEqual({ok, {<<"ok">>, 42}}, py:eval(Ctx, <<"erlang.sub_again()">>))
+    end).
+
+a_call_in_a_sub_interpreter_is_interrupted_on_timeout(_Config) ->
+    with_context(fun(Ctx) ->
+        ?assertEqual({error, timeout}, py:call(Ctx, py_parallel_jobs, spin, [], #{}, 100)),
+        ?assertEqual({ok, 1}, py:call(Ctx, py_parallel_jobs, ident, [1]))
+    end).
+
+a_reference_of_another_interpreter_is_refused(_Config) ->
+    with_context(fun(Ctx) ->
+        {ok, Ref} = py:call(Ctx, builtins, object, [], #{}, #{return => ref}),
+        ?assertMatch({ok, <<"<object", _/binary>>}, py:call(Ctx, builtins, repr, [Ref])),
+        ?assertReason({bad_argument, _}, py:call(builtins, repr, [Ref]))
+    end).
+
+a_module_that_refuses_sub_interpreters_says_what_to_do(_Config) ->
+    case py_test:has_numpy() of
+        false ->
+            {skip, "numpy is not installed"};
+        true ->
+            with_context(fun(Ctx) ->
+                Call = fun(Opts) -> py:call(Ctx, numpy, sum, [[1, 2]], #{}, Opts) end,
+                {'ImportError', Text} = py_test:reason(Call(#{})),
+                ?assertMatch({match, _}, re:run(Text, "fallback => main")),
+                ?assertEqual({ok, 3}, Call(#{fallback => main})),
+                ?assertEqual(
+                    {ok, [3, 7]},
+                    py:parallel([{numpy, sum, [L]} || L <- [[1, 2], [3, 4]]], #{fallback => main})
+                )
+            end)
+    end.
+
+a_killed_interpreter_of_the_pool_is_replaced(_Config) ->
+    {ok, _} = py:parallel([{math, sqrt, [1]}]),
+    case py:execution_mode() of
+        subinterp ->
+            Contexts = [Pid || {Pid, _} <- py_registry:pools(), is_pid(Pid)],
+            ?assertNotEqual([], Contexts),
+            _ = [ok = py_test:down(Pid) || Pid <- Contexts],
+            ?assertEqual({ok, [2.0]}, py:parallel([{math, sqrt, [4]}]));
+        _ ->
+            {skip, "this Python has no own-GIL sub-interpreters"}
+    end.
+
+a_stopped_sub_interpreter_is_ended_and_counted(_Config) ->
+    with_context(fun(_Ctx) -> ok end),
+    case py:stats() of
+        #{subinterpreters := #{made := 0}} ->
+            {skip, "this Python has no own-GIL sub-interpreters"};
+        _ ->
+            #{subinterpreters := #{ended := Before}} = py:stats(),
+            {ok, Ctx} = py_context:new(#{mode => subinterp}),
+            ok = py_context:stop(Ctx),
+            ok = py_test:eventually(fun() ->
+                #{subinterpreters := #{ended := Ended}} = py:stats(),
+                Ended > Before
+            end),
+            ?assertReason({context_died, _}, py:call(Ctx, math, sqrt, [4]))
+    end.
+
+large_binaries_and_exceptions_cross(_Config) ->
+    Bytes = binary:copy(<<255, 0>>, 500000),
+    ?assertEqual({ok, [Bytes]}, py:parallel([{py_parallel_jobs, ident, [{bytes, Bytes}]}])),
+    ?assertEqual({ok, [1000000]}, py:parallel([{builtins, len, [{view, Bytes}]}])),
+    with_context(fun(Ctx) ->
+        ?assertReason({'ZeroDivisionError', _}, py:eval(Ctx, <<"1/0">>)),
+        #{type := 'ZeroDivisionError', formatted := Text} = py:last_error(),
+        ?assertMatch({match, _}, re:run(Text, "ZeroDivisionError"))
+    end).
