@@ -83,7 +83,7 @@ a_function_is_a_fun_or_a_module_and_name(_Config) ->
     ?assertReason({bad_argument, name}, py:register_function([], fun add/1)).
 
 an_unknown_function_is_an_error_that_names_it(_Config) ->
-    {error, {<<"erlang._errors.ErlangError">>, Message}} = Error = python(unknown, []),
+    {error, {<<"erlang.ErlangError">>, Message}} = Error = python(unknown, []),
     ?assertReason({_, _}, Error),
     ?assertNotEqual(nomatch, string:find(Message, "there_is_no_such_function")).
 
@@ -98,7 +98,7 @@ an_erlang_exception_carries_kind_reason_and_stacktrace(_Config) ->
 
 an_uncaught_erlang_error_reaches_the_caller(_Config) ->
     ?assertReason(
-        {<<"erlang._errors.ErlangError">>, <<"exit: 'gone'">>},
+        {<<"erlang.ErlangError">>, <<"exit: 'gone'">>},
         py:call(erlang, call, [cb_fail, exit, gone])
     ).
 
@@ -358,7 +358,7 @@ shared_state_is_seen_from_both_sides(_Config) ->
     ?assertEqual({ok, 5}, py:call(erlang, state_incr, [cb_count, 5])),
     ?assertEqual(4, py:state_decr(<<"cb_count">>)),
     ?assertEqual({ok, 17}, py:call(erlang, state_get, [cb_missing, 17])),
-    ?assertReason({<<"erlang._errors.ErlangError">>, _}, py:call(erlang, state_incr, [cb])),
+    ?assertReason({<<"erlang.ErlangError">>, _}, py:call(erlang, state_incr, [cb])),
     [ok = py:state_remove(Key) || Key <- [<<"cb">>, <<"cb_count">>]],
     ?assertEqual({ok, none}, py:call(erlang, state_get, [cb])).
 

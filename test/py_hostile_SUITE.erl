@@ -146,7 +146,7 @@ a_name_with_a_nul_is_not_cut(_Config) ->
     ?assertEqual({ok, #{<<"a", 0>> => 1, <<"a">> => 2}}, py:call(builtins, dict, [], #{<<"a", 0>> => 1, a => 2})),
     ok = py:register_function(<<"cut">>, fun(_) -> cut end),
     ?assertReason(
-        {<<"erlang._errors.ErlangError">>, _}, py:call(erlang, call, [<<"cut", 0, "more">>])
+        {<<"erlang.ErlangError">>, _}, py:call(erlang, call, [<<"cut", 0, "more">>])
     ),
     ok = py:unregister_function(<<"cut">>),
     true = register(cut, self()),
