@@ -19,7 +19,8 @@ use crate::types::Types;
 mod attributes;
 mod run;
 mod schedule;
-mod watch;
+mod streams;
+pub(crate) mod watch;
 
 /// A piece of work of a loop.
 pub enum Work {
@@ -31,10 +32,20 @@ pub enum Work {
     Cancel(TimerKey),
     /// A handle of asyncio's own: signals, debug mode.
     Other(Foreign),
+    /// A transport whose `connection_made` is to be called.
+    Start(Foreign),
+    /// A transport whose `connection_lost` is to be called.
+    Lost(Foreign),
 }
 
 /// A Python object in a queue of a loop.
 pub struct Foreign(pub Member);
+
+impl Foreign {
+    pub fn of(object: &Obj<'_>) -> Self {
+        Foreign(Member::new(object.clone()))
+    }
+}
 
 // SAFETY: the inbox moves it to the loop's thread, which is attached when it uses or drops it; a
 // loop's queues are emptied by `close` or by the end of the loop object, on attached threads.
@@ -47,6 +58,20 @@ pub enum Source {
         reader: Option<Call<Plain>>,
         writer: Option<Call<Plain>>,
     },
+    /// A stream transport.
+    Stream(Foreign),
+}
+
+/// What the loop keeps for its descriptors.
+pub struct Io {
+    /// Sources by descriptor.
+    keys: RefCell<Vec<Option<Key>>>,
+    /// Every transport of the loop reads into it; made when first needed.
+    pub(crate) buffer: RefCell<Vec<u8>>,
+    /// Counts turns.
+    pub(crate) turn: Cell<u32>,
+    /// Transports that send at the end of the turn.
+    flushes: RefCell<Vec<Foreign>>,
 }
 
 pub type LoopReactor = Reactor<Work, Source>;
@@ -65,8 +90,7 @@ pub struct LoopCore {
     turning: Cell<bool>,
     /// The thread that runs the loop, as Python counts them; 0 for none.
     owner: Cell<u64>,
-    /// Sources of `add_reader` and `add_writer` by descriptor.
-    keys: RefCell<Vec<Option<Key>>>,
+    pub(crate) io: Io,
     task_factory: Place,
 }
 
@@ -79,7 +103,7 @@ impl LoopCore {
 
     /// Uses the reactor; `body` runs no Python and drops nothing of it.
     #[inline]
-    fn reactor<R>(&self, body: impl FnOnce(&mut LoopReactor) -> R) -> R {
+    pub(crate) fn reactor<R>(&self, body: impl FnOnce(&mut LoopReactor) -> R) -> R {
         // SAFETY: the loop's thread, or no thread runs the loop and this one is attached; `body`
         // is the only user: whoever lent `current` waits for the callback to return.
         body(unsafe { &mut *self.current.get() })
@@ -100,7 +124,7 @@ impl LoopCore {
         Ok(())
     }
 
-    fn check_here<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+    pub(crate) fn check_here<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         if self.is_here() {
             return Ok(());
         }
@@ -122,7 +146,8 @@ impl LoopCore {
     /// Drops all that waits in the loop, outside of any borrow: it may run Python.
     fn drop_all(&self) {
         drop(self.reactor(LoopReactor::clear));
-        self.keys.borrow_mut().clear();
+        self.io.keys.borrow_mut().clear();
+        drop(self.io.flushes.take());
     }
 }
 
@@ -158,7 +183,12 @@ impl Native for LoopCore {
             stopping: Cell::new(false),
             turning: Cell::new(false),
             owner: Cell::new(0),
-            keys: RefCell::new(Vec::new()),
+            io: Io {
+                keys: RefCell::default(),
+                buffer: RefCell::default(),
+                turn: Cell::new(0),
+                flushes: RefCell::default(),
+            },
             task_factory: Place::default(),
         })
     }

@@ -10,6 +10,7 @@ use pyrt::{Attached, Obj, PyResult, function};
 mod convert;
 mod event_loop;
 mod handle;
+mod transport;
 mod types;
 
 /// What the module keeps in each interpreter.

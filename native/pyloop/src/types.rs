@@ -10,6 +10,7 @@ use pyrt::{Attached, Member, Obj, PyResult, deferred, native};
 
 use crate::event_loop::LoopCore;
 use crate::handle::{Plain, Timer};
+use crate::transport::Stream;
 
 /// Declares `Names`: one interned `str` per name the loop looks up or compares.
 macro_rules! names {
@@ -26,12 +27,15 @@ macro_rules! names {
 
 names! {
     context, _run, _cancelled, _callback_failed, _debug_call_soon, _debug_call_at,
-    _debug_create_task, _debug_run,
+    _debug_create_task, _debug_run, connection_made, data_received, eof_received,
+    connection_lost, get_buffer, buffer_updated, pause_writing, resume_writing, _fill_extra,
+    _detach_transport,
 }
 
 pub struct Types {
     pub handle: Member,
     pub timer: Member,
+    pub stream: Member,
     pub names: Names,
     asyncio: OnceLock<Asyncio>,
 }
@@ -45,6 +49,7 @@ unsafe impl Sync for Types {}
 pub struct Asyncio {
     pub future: Member,
     pub task: Member,
+    pub buffered_protocol: Member,
     /// Keyword names for the classes above.
     pub loop_only: Member,
     pub loop_context: Member,
@@ -57,6 +62,7 @@ impl Types {
         Ok(Arc::new(Types {
             handle: Member::new(deferred::make::<Plain>(module)?),
             timer: Member::new(deferred::make::<Timer>(module)?),
+            stream: Member::new(native::make::<Stream>(module)?),
             names: Names::make(module.py())?,
             asyncio: OnceLock::new(),
         }))
@@ -82,6 +88,7 @@ impl Asyncio {
         Ok(Asyncio {
             future: member(c"Future")?,
             task: member(c"Task")?,
+            buffered_protocol: member(c"BufferedProtocol")?,
             loop_only: Member::new(loop_only),
             loop_context: Member::new(loop_context),
         })

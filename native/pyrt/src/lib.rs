@@ -4,6 +4,7 @@
 //! can't outlive it; `Kept` is a reference that may be stored and moved, and is released by a
 //! thread that is attached (I1).
 
+pub mod args;
 pub mod attach;
 pub mod buffer;
 pub mod call;
@@ -13,6 +14,7 @@ pub mod container;
 pub mod deferred;
 pub mod embed;
 pub mod error;
+pub mod fill;
 pub mod int;
 pub mod kept;
 pub mod kind;

@@ -28,6 +28,12 @@ pub trait Native: Sized + 'static {
     /// `__init__`. Where Rust alone makes instances (`instance`), it raises.
     fn new<'py>(class: &Obj<'py>) -> PyResult<'py, Self>;
 
+    /// `repr(this)`
+    fn repr<'py>(&self, this: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+        let text = format!("<{} object at {:p}>", this.type_name(), this.as_ptr());
+        Obj::text(this.py(), &text)
+    }
+
     /// Every object the body refers to.
     fn traverse(&self, visit: &mut Visit);
     /// Drops what may be part of a cycle.
@@ -53,7 +59,22 @@ pub const END_OF_GETTERS: Getter = Getter(ffi::PyGetSetDef {
 #[repr(C)]
 struct Instance<T> {
     head: ffi::PyObject,
+    /// Weak references to it, kept by Python.
+    weak: *mut ffi::PyObject,
     body: ManuallyDrop<T>,
+}
+
+/// Where the weak references are; the same for every `T`.
+fn members() -> [ffi::PyMemberDef; 2] {
+    let weak = ffi::PyMemberDef {
+        name: c"__weaklistoffset__".as_ptr(),
+        type_code: ffi::Py_T_PYSSIZET,
+        offset: std::mem::offset_of!(Instance<()>, weak) as ffi::Py_ssize_t,
+        flags: ffi::Py_READONLY,
+        doc: ptr::null(),
+    };
+    // SAFETY: all zeroes are the end of such a table.
+    [weak, unsafe { std::mem::zeroed() }]
 }
 
 pub(crate) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
@@ -62,7 +83,10 @@ pub(crate) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
 
 /// Makes the class of `T` for this interpreter, belonging to `module`.
 pub fn make<'py, T: Native>(module: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+    let mut members = members();
     let mut slots = [
+        slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
+        slot(ffi::Py_tp_repr, repr::<T> as *mut c_void),
         slot(ffi::Py_tp_new, new::<T> as *mut c_void),
         slot(ffi::Py_tp_dealloc, dealloc::<T> as *mut c_void),
         slot(ffi::Py_tp_traverse, traverse::<T> as *mut c_void),
@@ -135,9 +159,26 @@ unsafe extern "C" fn new<T: Native>(
     give(py, made)
 }
 
+unsafe extern "C" fn repr<T: Native>(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: Python calls it attached.
+    let py = unsafe { Attached::assume() };
+    let result = contain("repr", || {
+        // SAFETY: Python lends an instance for this call.
+        let this = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(object)) };
+        // SAFETY: an instance of the class of `T`.
+        unsafe { body::<T>(&this) }.repr(&this)
+    });
+    give(py, result)
+}
+
 unsafe extern "C" fn dealloc<T: Native>(object: *mut ffi::PyObject) {
     // SAFETY: an object of a class with the GC flag.
     unsafe { ffi::PyObject_GC_UnTrack(object.cast()) };
+    // SAFETY: an instance of the class of `T`.
+    if !unsafe { (*object.cast::<Instance<T>>()).weak }.is_null() {
+        // SAFETY: I1, attached; an object that is going and has weak references.
+        unsafe { ffi::PyObject_ClearWeakRefs(object) };
+    }
     // SAFETY: the last reference is gone; the body is dropped once, here.
     let body = unsafe { &mut (*object.cast::<Instance<T>>()).body };
     let _ = contain("dealloc", || {

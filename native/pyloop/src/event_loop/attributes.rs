@@ -5,11 +5,11 @@ use pyrt::native::{END_OF_GETTERS, Getter};
 use pyrt::{Obj, PyResult, getter, method};
 use reactor::clock;
 
-use super::{LoopCore, run, schedule, watch};
+use super::{LoopCore, run, schedule, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 21] = [
+pub(super) static METHODS: [Function; 24] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -86,6 +86,12 @@ pub(super) static METHODS: [Function; 21] = [
     ),
     method!(
         LoopCore,
+        c"_watched",
+        watch::watched,
+        c"What a descriptor is watched for."
+    ),
+    method!(
+        LoopCore,
         c"time",
         time,
         c"The time of this loop, in seconds."
@@ -119,6 +125,18 @@ pub(super) static METHODS: [Function; 21] = [
         c"_drop_all",
         drop_all,
         c"Drops all that waits in the loop."
+    ),
+    method!(
+        LoopCore,
+        c"_stream",
+        streams::stream,
+        c"The transport of a connected socket."
+    ),
+    method!(
+        LoopCore,
+        c"_ensure_fd_no_transport",
+        streams::ensure_no_transport,
+        c"Refuses a descriptor that a transport uses."
     ),
     END,
 ];

@@ -13,6 +13,7 @@ use pyrt::{Attached, Obj, PyError, PyResult};
 use reactor::{Host, Key, Outcome, Readiness};
 
 use super::{LoopCore, LoopReactor, Source, Work};
+use crate::transport::Stream;
 
 /// Turns without a sleep after which the GIL is offered to others: callbacks in C never look.
 const POLITE: u32 = 64;
@@ -93,6 +94,14 @@ impl<'py> Driver<'_, 'py> {
                 self.core.drop_timer(key);
                 Ok(())
             }
+            Work::Start(transport) => {
+                let transport = transport.0.obj(self.py());
+                Stream::of(&transport).start(&transport)
+            }
+            Work::Lost(transport) => {
+                let transport = transport.0.obj(self.py());
+                Stream::of(&transport).lost(&transport)
+            }
             Work::Other(handle) => {
                 let (handle, names) = (handle.0.get(self.py()), &self.core.types.names);
                 let cancelled = handle.getattr(&names._cancelled.get(self.py()))?;
@@ -133,6 +142,13 @@ impl Host<Work, Source> for Driver<'_, '_> {
     fn ready(&mut self, reactor: &mut LoopReactor, key: Key, is: Readiness) -> ControlFlow<()> {
         self.core.current.set(reactor);
         let done = self.core.source_ready(self.py(), key, is);
+        self.finish(done)
+    }
+
+    #[inline]
+    fn turn_end(&mut self, reactor: &mut LoopReactor) -> ControlFlow<()> {
+        self.core.current.set(reactor);
+        let done = self.core.end_turn(self.py());
         self.finish(done)
     }
 

@@ -140,8 +140,9 @@ pub(super) fn call_soon_threadsafe<'py>(
     }
     let call = core.soon(args)?;
     let handle = call.obj(args.py());
-    // `owner` may be 0 while another thread is about to run the loop: then the inbox as well.
-    if core.owner.get() == pyrt::thread::ident() {
+    // Before it runs, the GIL keeps the threads apart, and the order of all calls is kept.
+    let alone = core.owner.get() == 0 && !pyrt::FREE_THREADED;
+    if alone || core.owner.get() == pyrt::thread::ident() {
         core.reactor(|reactor| reactor.push(Work::Soon(call)));
     } else {
         let _ = core.post.post(Work::Soon(call));

@@ -13,6 +13,7 @@ use reactor::{Key, Readiness};
 
 use super::{LoopCore, Source, Work};
 use crate::handle::Plain;
+use crate::transport::Stream;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -26,12 +27,17 @@ pub(crate) fn lend<'a>(fd: RawFd) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
+pub(super) fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
     let fd = args.want(0, "fd")?;
     let number = if fd.is_int() {
         fd.as_i64()?
     } else {
-        fd.call_method(c"fileno", &[])?.as_i64()?
+        let number = fd.call_method(c"fileno", &[]).ok();
+        let Some(number) = number.filter(|number| number.is_int()) else {
+            let text = format!("Invalid file object: {}", fd.repr()?.display());
+            return Err(PyError::new(args.py(), Builtin::ValueError, &text));
+        };
+        number.as_i64()?
     };
     let number = number.and_then(|number| RawFd::try_from(number).ok());
     number.filter(|fd| *fd >= 0).ok_or_else(|| {
@@ -41,12 +47,12 @@ fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
 }
 
 impl LoopCore {
-    fn key_of(&self, fd: RawFd) -> Option<Key> {
-        self.keys.borrow().get(fd as usize).copied().flatten()
+    pub(super) fn key_of(&self, fd: RawFd) -> Option<Key> {
+        self.io.keys.borrow().get(fd as usize).copied().flatten()
     }
 
-    fn set_key(&self, fd: RawFd, key: Option<Key>) {
-        let mut keys = self.keys.borrow_mut();
+    pub(super) fn set_key(&self, fd: RawFd, key: Option<Key>) {
+        let mut keys = self.io.keys.borrow_mut();
         if keys.len() <= fd as usize {
             keys.resize(fd as usize + 1, None);
         }
@@ -152,18 +158,19 @@ impl LoopCore {
         }
     }
 
-    /// A source is ready: its callbacks take their place in the queue.
+    /// A source is ready: its callbacks take their place in the queue; a transport reads now.
+    #[inline]
     pub(super) fn source_ready<'py>(
         &self,
-        _py: Attached<'py>,
+        py: Attached<'py>,
         key: Key,
         is: Readiness,
     ) -> PyResult<'py, ()> {
-        self.reactor(|reactor| {
-            let Some(Source::Callbacks { reader, writer }) = reactor.source(key) else {
-                return;
+        let transport = self.reactor(|reactor| {
+            let (reader, writer) = match reactor.source(key)? {
+                Source::Stream(transport) => return Some(transport.0.obj(py)),
+                Source::Callbacks { reader, writer } => (reader.clone(), writer.clone()),
             };
-            let (reader, writer) = (reader.clone(), writer.clone());
             if is.readable
                 && let Some(call) = reader
             {
@@ -175,9 +182,27 @@ impl LoopCore {
             {
                 reactor.push(Work::Soon(call));
             }
+            None
         });
-        Ok(())
+        match transport {
+            Some(transport) => Stream::of(&transport).ready(&transport, is),
+            None => Ok(()),
+        }
     }
+}
+
+/// `_watched(fd)`: what a descriptor is watched for, in the numbers of `selectors`.
+pub(super) fn watched<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    let interest = match core.key_of(want_fd(args)?) {
+        Some(key) => core.reactor(|reactor| reactor.interest(key)),
+        None => Readiness::NONE,
+    };
+    let mask = i64::from(interest.readable) | i64::from(interest.writable) << 1;
+    Obj::int(args.py(), mask)
 }
 
 pub(super) fn add_reader<'py>(
@@ -201,7 +226,8 @@ fn remove<'py>(core: &LoopCore, args: &Args<'_, 'py>, way: Way) -> PyResult<'py,
         return Ok(Obj::bool(args.py(), false));
     }
     core.check_here(args.py())?;
-    let removed = core.remove(want_fd(args)?, way);
+    // What is no descriptor was never watched.
+    let removed = want_fd(args).is_ok_and(|fd| core.remove(fd, way));
     Ok(Obj::bool(args.py(), removed))
 }
 

@@ -1,0 +1,103 @@
+//! The loop's side of its transports: registered, started, flushed at the end of a turn.
+//!
+//! Thread: the loop's own.
+
+use std::os::fd::RawFd;
+
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::{Attached, Obj, PyError, PyResult};
+use reactor::{Key, Readiness};
+
+use super::watch::{lend, want_fd};
+use super::{Foreign, LoopCore, Source};
+use crate::transport::{self, Stream};
+
+impl LoopCore {
+    /// A source that is watched for nothing yet.
+    pub(crate) fn register<'py>(
+        &self,
+        py: Attached<'py>,
+        fd: RawFd,
+        source: Source,
+    ) -> PyResult<'py, Key> {
+        self.check_here(py)?;
+        let key = self
+            .reactor(|reactor| reactor.register(lend(fd), Readiness::NONE, source))
+            .map_err(|error| PyError::from_io(py, &error))?;
+        self.set_key(fd, Some(key));
+        Ok(key)
+    }
+
+    /// The descriptor stands for this source no longer.
+    pub(crate) fn forget_key(&self, fd: RawFd, key: Key) {
+        if self.key_of(fd) == Some(key) {
+            self.set_key(fd, None);
+        }
+    }
+
+    /// Notes a transport to be flushed; `false` if no turn is on its way to do it.
+    pub(crate) fn flush_at_turn_end(&self, transport: &Obj<'_>) -> bool {
+        if self.turning.get() {
+            self.io.flushes.borrow_mut().push(Foreign::of(transport));
+        }
+        self.turning.get()
+    }
+
+    /// The turn is over.
+    #[inline]
+    pub(super) fn end_turn<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        self.io.turn.set(self.io.turn.get().wrapping_add(1));
+        if self.io.flushes.borrow().is_empty() {
+            return Ok(());
+        }
+        let mut done = Ok(());
+        for transport in self.io.flushes.take() {
+            let transport = transport.0.obj(py);
+            let flushed = Stream::of(&transport).end_of_turn(&transport);
+            done = done.and(flushed);
+        }
+        done
+    }
+
+    /// The transport that uses the descriptor.
+    fn transport_of<'py>(&self, py: Attached<'py>, fd: RawFd) -> Option<Obj<'py>> {
+        let key = self.key_of(fd)?;
+        self.reactor(|reactor| match reactor.source(key)? {
+            Source::Stream(transport) => Some(transport.0.obj(py)),
+            Source::Callbacks { .. } => None,
+        })
+    }
+}
+
+/// `_stream(sock, protocol, waiter, extra, server)`: the transport of a connected socket.
+pub(super) fn stream<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    core.check_closed(args.py())?;
+    let (socket, protocol) = (args.want(0, "sock")?, args.want(1, "protocol")?);
+    let fd = want_fd(args)?;
+    let given = |index| {
+        let value = args.get(index)?;
+        (!value.is_none()).then(|| value.clone())
+    };
+    transport::open(this, &socket, fd, &protocol, [given(2), given(3), given(4)])
+}
+
+/// `_ensure_fd_no_transport(fd)`: a descriptor that a transport uses is not the user's.
+pub(super) fn ensure_no_transport<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let fd = want_fd(args)?;
+    let Some(transport) = core.transport_of(py, fd) else {
+        return Ok(Obj::none(py));
+    };
+    let what = transport.repr()?.display();
+    let text = format!("File descriptor {fd} is used by transport {what}");
+    Err(PyError::new(py, Builtin::RuntimeError, &text))
+}

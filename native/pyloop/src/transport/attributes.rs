@@ -1,0 +1,318 @@
+//! What Python sees of a stream transport: the tables, and the methods that only look or set.
+
+use pyrt::error::Builtin;
+use pyrt::module::{Args, END, Function};
+use pyrt::native::{END_OF_GETTERS, Getter};
+use pyrt::{Obj, PyError, PyResult, getter, method};
+
+use super::{Life, Stream, info};
+
+type Answer<'py> = PyResult<'py, Obj<'py>>;
+
+pub(super) static METHODS: [Function; 24] = [
+    method!(
+        Stream,
+        c"write",
+        write,
+        c"Sends data, now or as soon as it can."
+    ),
+    method!(
+        Stream,
+        c"writelines",
+        writelines,
+        c"Sends pieces of data together."
+    ),
+    method!(
+        Stream,
+        c"write_eof",
+        write_eof,
+        c"Ends this side after what is queued."
+    ),
+    method!(Stream, c"can_write_eof", can_write_eof, c"True"),
+    method!(
+        Stream,
+        c"close",
+        close,
+        c"Closes after what is queued was sent."
+    ),
+    method!(Stream, c"abort", abort, c"Closes at once."),
+    method!(
+        Stream,
+        c"_force_close",
+        force_close,
+        c"Closes at once, for a reason."
+    ),
+    method!(
+        Stream,
+        c"is_closing",
+        is_closing,
+        c"Whether it closes or is closed."
+    ),
+    method!(
+        Stream,
+        c"pause_reading",
+        pause_reading,
+        c"No more data until resume_reading."
+    ),
+    method!(Stream, c"resume_reading", resume_reading, c"Data again."),
+    method!(
+        Stream,
+        c"is_reading",
+        is_reading,
+        c"Whether data is received."
+    ),
+    method!(
+        Stream,
+        c"set_protocol",
+        set_protocol,
+        c"Another protocol from now on."
+    ),
+    method!(Stream, c"get_protocol", get_protocol, c"The protocol."),
+    method!(
+        Stream,
+        c"get_extra_info",
+        info::get_extra_info,
+        c"What is known of the connection."
+    ),
+    method!(
+        Stream,
+        c"set_write_buffer_limits",
+        info::set_limits,
+        c"The marks of flow control."
+    ),
+    method!(
+        Stream,
+        c"get_write_buffer_limits",
+        info::get_limits,
+        c"(low, high)"
+    ),
+    method!(
+        Stream,
+        c"get_write_buffer_size",
+        get_size,
+        c"How much waits to be sent."
+    ),
+    method!(
+        Stream,
+        c"_make_empty_waiter",
+        make_waiter,
+        c"A future of an empty queue."
+    ),
+    method!(
+        Stream,
+        c"_reset_empty_waiter",
+        reset_waiter,
+        c"Nobody waits any more."
+    ),
+    method!(
+        Stream,
+        c"_fatal_error",
+        fatal_error,
+        c"Ends the connection."
+    ),
+    method!(
+        Stream,
+        c"_leave_loop",
+        leave_loop,
+        c"The loop watches it no longer."
+    ),
+    method!(
+        Stream,
+        c"_join_loop",
+        join_loop,
+        c"The loop watches it again."
+    ),
+    method!(Stream, c"_get_loop", get_loop, c"The loop."),
+    END,
+];
+
+pub(super) static GETTERS: [Getter; 9] = [
+    getter!(Stream, c"__class__", class),
+    getter!(Stream, c"_protocol_paused", protocol_paused),
+    getter!(Stream, c"_sock", get_socket),
+    getter!(Stream, c"_sock_fd", get_fd),
+    getter!(Stream, c"_loop", read_loop),
+    getter!(Stream, c"_extra", info::get_extra),
+    getter!(Stream, c"_start_tls_compatible", yes),
+    getter!(Stream, c"_sendfile_compatible", info::sendfile_mode),
+    END_OF_GETTERS,
+];
+
+/// To `isinstance` it is a transport of asyncio's.
+fn class<'py>(this: &Obj<'py>, _stream: &Stream) -> Answer<'py> {
+    pyrt::call::import_c(this.py(), c"erlang._loop")?.getattr_c(c"_ErlangSocketTransport")
+}
+
+fn protocol_paused<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
+    Ok(Obj::bool(this.py(), stream.flags.protocol_paused.get()))
+}
+
+fn none<'py>(args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(Obj::none(args.py()))
+}
+
+fn write<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let data = args.want(0, "data")?;
+    stream.core(args.py()).check_here(args.py())?;
+    stream.write(this, &data)?;
+    none(args)
+}
+
+/// The pieces are queued, then sent by one system call.
+fn writelines<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let pieces = args.want(0, "list_of_data")?.iter()?;
+    stream.core(args.py()).check_here(args.py())?;
+    let inside = stream.flags.inside.replace(true);
+    let mut done = Ok(());
+    while done.is_ok() {
+        match pieces.next() {
+            Ok(Some(piece)) => done = stream.write(this, &piece),
+            Ok(None) => break,
+            Err(error) => done = Err(error),
+        }
+    }
+    stream.flags.inside.set(inside);
+    if !inside && !stream.flags.listed.get() && stream.flags.life.get() < Life::Lost {
+        stream.flush(this)?;
+    }
+    done?;
+    none(args)
+}
+
+fn write_eof<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let flags = &stream.flags;
+    if flags.life.get() != Life::Open || flags.wrote_eof.replace(true) {
+        return none(args);
+    }
+    if stream.queue.borrow().chunks.is_empty() {
+        stream.shutdown_write();
+    }
+    none(args)
+}
+
+fn can_write_eof<'py>(_this: &Obj<'py>, _: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(Obj::bool(args.py(), true))
+}
+
+fn close<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    stream.close(this)?;
+    none(args)
+}
+
+fn abort<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    stream.abort(this, None);
+    none(args)
+}
+
+fn force_close<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let error = args.want(0, "exc")?;
+    stream.abort(this, (!error.is_none()).then(|| error.clone()));
+    none(args)
+}
+
+fn fatal_error<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let error = PyError::from_value(args.want(0, "exc")?.clone());
+    let message = match args.get(1).or_else(|| args.keyword("message")) {
+        Some(message) => message.display(),
+        None => "Fatal error on transport".to_owned(),
+    };
+    stream.fatal(this, error, &message)?;
+    none(args)
+}
+
+fn is_closing<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(Obj::bool(args.py(), stream.flags.life.get() != Life::Open))
+}
+
+fn pause_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    if stream.flags.life.get() == Life::Open {
+        stream.flags.paused.set(true);
+        stream.watch(args.py());
+    }
+    none(args)
+}
+
+fn resume_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    if stream.flags.life.get() == Life::Open {
+        stream.flags.paused.set(false);
+        stream.watch(args.py());
+    }
+    none(args)
+}
+
+fn is_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let flags = &stream.flags;
+    let reading = flags.life.get() == Life::Open && !flags.paused.get();
+    Ok(Obj::bool(args.py(), reading))
+}
+
+fn set_protocol<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let protocol = args.want(0, "protocol")?;
+    let asyncio = stream.core(py).types.asyncio(py)?;
+    let buffered = protocol.is_instance(&asyncio.buffered_protocol.get(py))?;
+    stream.set_protocol(&protocol, buffered);
+    none(args)
+}
+
+fn get_protocol<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    Ok(stream.protocol.get(py).unwrap_or_else(|| Obj::none(py)))
+}
+
+fn get_loop<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(stream.event_loop.obj(args.py()))
+}
+
+fn read_loop<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
+    Ok(stream.event_loop.obj(this.py()))
+}
+
+fn get_socket<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
+    let py = this.py();
+    Ok(stream.socket.get(py).unwrap_or_else(|| Obj::none(py)))
+}
+
+fn get_fd<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
+    Obj::int(this.py(), i64::from(stream.fd))
+}
+
+fn yes<'py>(this: &Obj<'py>, _stream: &Stream) -> Answer<'py> {
+    Ok(Obj::bool(this.py(), true))
+}
+
+fn get_size<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    Obj::int(args.py(), stream.queue.borrow().size as i64)
+}
+
+fn make_waiter<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    if stream.rare.empty_waiter.is_some() {
+        let text = "Empty waiter is already set";
+        return Err(PyError::new(py, Builtin::RuntimeError, text));
+    }
+    let event_loop = stream.event_loop.obj(py);
+    let waiter = event_loop.call_method(c"create_future", &[])?;
+    if stream.queue.borrow().chunks.is_empty() {
+        waiter.call_method(c"set_result", &[&Obj::none(py)])?;
+    }
+    stream.rare.empty_waiter.set(Some(waiter.clone()));
+    Ok(waiter)
+}
+
+fn reset_waiter<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    stream.rare.empty_waiter.set(None);
+    none(args)
+}
+
+fn leave_loop<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    stream.leave_loop(args.py());
+    none(args)
+}
+
+fn join_loop<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+    if stream.flags.life.get() < Life::Gone {
+        stream.join_loop(this)?;
+    }
+    none(args)
+}
