@@ -16,6 +16,12 @@ from erlang._native import Atom, Fun, Pid, Port, Ref, register_constructor, regi
 if TYPE_CHECKING:
     from erlang._loop import ErlangEventLoop as ErlangEventLoop
     from erlang._loop import new_event_loop as new_event_loop
+    from erlang._run import ErlangEventLoopPolicy as ErlangEventLoopPolicy
+    from erlang._run import EventLoopPolicy as EventLoopPolicy
+    from erlang._run import ExecutionMode as ExecutionMode
+    from erlang._run import detect_mode as detect_mode
+    from erlang._run import install as install
+    from erlang._run import run as run
 
 try:
     from erlang import _node
@@ -107,6 +113,12 @@ def state_decr(key: object, by: int = 1) -> int:
 _LOOP_NAMES = {
     "ErlangEventLoop": "erlang._loop",
     "new_event_loop": "erlang._loop",
+    "ErlangEventLoopPolicy": "erlang._run",
+    "EventLoopPolicy": "erlang._run",
+    "ExecutionMode": "erlang._run",
+    "detect_mode": "erlang._run",
+    "install": "erlang._run",
+    "run": "erlang._run",
 }
 
 

@@ -113,6 +113,7 @@ class ErlangEventLoop(LoopCore, asyncio.SelectorEventLoop):
             self._close_self_pipe()
         base_events.BaseEventLoop.close(self)
         self._drop_all()
+        self._selector = None
         self._internal_fds -= 1
 
     def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:

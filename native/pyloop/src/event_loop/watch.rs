@@ -32,8 +32,10 @@ pub(super) fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
     let number = if fd.is_int() {
         fd.as_i64()?
     } else {
-        let number = fd.call_method(c"fileno", &[]).ok();
-        let Some(number) = number.filter(|number| number.is_int()) else {
+        // As `int(fd.fileno())`.
+        let number = fd.call_method(c"fileno", &[]);
+        let number = number.and_then(|number| number.call_method(c"__int__", &[]));
+        let Some(number) = number.ok().filter(|number| number.is_int()) else {
             let text = format!("Invalid file object: {}", fd.repr()?.display());
             return Err(PyError::new(args.py(), Builtin::ValueError, &text));
         };
