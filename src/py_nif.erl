@@ -6,7 +6,7 @@
 -export([init/1, is_loaded/0]).
 -export([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
 -export([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
--export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
+-export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -export([subinterp_new/1, subinterp_counts/0]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
@@ -17,7 +17,7 @@
 
 -nifs([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
--nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_interrupt/1]).
+-nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -nifs([subinterp_new/1, subinterp_counts/0]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
@@ -119,6 +119,9 @@ pool_wipe(_Pool) -> ?NOT_LOADED.
     Idle :: non_neg_integer(),
     Waiting :: non_neg_integer().
 pool_info(_Pool) -> ?NOT_LOADED.
+
+-spec pool_busy(pool()) -> boolean().
+pool_busy(_Pool) -> ?NOT_LOADED.
 
 -spec pool_interrupt(pool()) -> ok | not_running.
 pool_interrupt(_Pool) -> ?NOT_LOADED.

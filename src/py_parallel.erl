@@ -157,5 +157,16 @@ answered({error, {'ImportError', _}}, {Index, Payload, Worker}, Free, #run{fallb
 ->
     %% The main interpreter does it; this worker is free for the next.
     work([Worker | Free], submit(default, Index, Payload, Run));
+answered({error, {context_died, stopped}}, {Index, Payload, _Gone}, Free, Run) ->
+    %% It never ran: its interpreter was replaced while it waited. Another one does it.
+    again(Free, Run#run{left = [{Index, Payload} | Run#run.left]});
 answered({error, _} = Error, _Call, _Free, _Run) ->
     Error.
+
+again([], #run{running = Running} = Run) when map_size(Running) =:= 0 ->
+    case py_subinterp_pool:workers() of
+        {ok, Workers} -> work(Workers, Run);
+        {error, _} = Error -> Error
+    end;
+again(Free, Run) ->
+    work(Free, Run).

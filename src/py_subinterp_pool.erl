@@ -43,12 +43,19 @@ handle_call(workers, _From, #state{threads = Threads} = State) ->
         subinterp ->
             case fill(State) of
                 {ok, #state{contexts = Contexts} = Filled} ->
-                    {reply, {ok, [Pool || {_, Pool} <- Contexts]}, Filled};
+                    {reply, {ok, free([Pool || {_, Pool} <- Contexts])}, Filled};
                 {error, _} = Error ->
                     {reply, Error, State}
             end;
         _ ->
             {reply, {ok, lists:duplicate(Threads, default)}, State}
+    end.
+
+%% Those that have nothing to do, if there are any: one may hang in a call that nobody waits for.
+free(Pools) ->
+    case [Pool || Pool <- Pools, not py_nif:pool_busy(Pool)] of
+        [] -> Pools;
+        Free -> Free
     end.
 
 %% One after another, as CPython wants it.

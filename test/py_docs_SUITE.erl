@@ -14,6 +14,7 @@
     streaming/1,
     callbacks/1,
     pools_and_contexts/1,
+    every_core/1,
     threading/1,
     virtual_environments/1,
     security/1,
@@ -36,6 +37,7 @@ all() ->
         streaming,
         callbacks,
         pools_and_contexts,
+        every_core,
         threading,
         virtual_environments,
         security,
@@ -78,6 +80,7 @@ errors_and_timeouts(Config) -> page("docs/errors-and-timeouts.md", Config).
 streaming(Config) -> page("docs/streaming.md", Config).
 callbacks(Config) -> page("docs/callbacks.md", Config).
 pools_and_contexts(Config) -> page("docs/pools-and-contexts.md", Config).
+every_core(Config) -> page("docs/every-core.md", Config).
 threading(Config) -> page("docs/threading.md", Config).
 virtual_environments(Config) -> page("docs/virtual-environments.md", Config).
 security(Config) -> page("docs/security.md", Config).

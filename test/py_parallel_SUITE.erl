@@ -10,6 +10,7 @@
     the_first_error_ends_the_rest/1,
     a_timeout_of_parallel_is_kept_and_leaves_nothing_behind/1,
     a_caller_that_dies_takes_its_calls_with_it/1,
+    an_interpreter_stuck_in_c_is_passed_over/1,
     bad_calls_are_refused/1,
     map_keeps_the_order_and_tells_its_progress/1,
     a_map_over_nothing_is_nothing/1,
@@ -85,6 +86,16 @@ a_caller_that_dies_takes_its_calls_with_it(_Config) ->
     exit(Pid, kill),
     receive {'DOWN', Monitor, process, Pid, killed} -> ok end,
     ?assertEqual({ok, [1, 2]}, py:parallel([{py_parallel_jobs, ident, [N]} || N <- [1, 2]])).
+
+an_interpreter_stuck_in_c_is_passed_over(_Config) ->
+    ?assertEqual({error, timeout}, py:parallel([{time, sleep, [30]}], 50)),
+    Calls = [{py_parallel_jobs, ident, [N]} || N <- lists:seq(1, 8)],
+    {Ms, Result} = py_test:milliseconds(fun() -> py:parallel(Calls) end),
+    ?assertEqual({ok, lists:seq(1, 8)}, Result),
+    ?assert(Ms < 3000),
+    %% All of them stuck: the calls wait until the interpreters are replaced, and then run.
+    ?assertEqual({error, timeout}, py:parallel(lists:duplicate(16, {time, sleep, [30]}), 50)),
+    ?assertEqual({ok, lists:seq(1, 8)}, py:parallel(Calls)).
 
 bad_calls_are_refused(_Config) ->
     ?assertReason({bad_argument, calls}, py:parallel([{math}])),

@@ -40,6 +40,7 @@ rustler::atoms! {
     // exits and notes
     retire,
     stopped,
+    killed,
     panicked,
     stuck,
     again,

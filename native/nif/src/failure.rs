@@ -60,7 +60,7 @@ impl<'py> Failure<'py> {
             Failure::Died => {
                 write_tuple(out, 2);
                 write_atom(out, "context_died");
-                write_atom(out, "stopped");
+                write_atom(out, "killed");
             }
         }
     }

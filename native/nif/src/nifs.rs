@@ -163,6 +163,13 @@ fn pool_info(pool: ResourceArc<PoolRef>) -> (usize, usize, usize, usize) {
     (pool.pool.crew.queued(), all, idle, waiting)
 }
 
+/// Whether a thread of it is in a job, or one waits.
+#[rustler::nif]
+fn pool_busy(pool: ResourceArc<PoolRef>) -> bool {
+    let pool = &pool.pool;
+    !pool.crew.is_empty() || pool.threads().iter().any(|thread| thread.depth() > 0)
+}
+
 #[rustler::nif]
 fn pool_interrupt(pool: ResourceArc<PoolRef>) -> Atom {
     let stopped = pool
