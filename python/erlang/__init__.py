@@ -137,4 +137,3 @@ def __getattr__(name: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
     return function
-

@@ -69,7 +69,9 @@ def register_converter(direction: str, what: str, module: str, function: str) ->
 
 def describe(story: dict[str, Any]) -> tuple[list[str], str]:
     """The source line of each frame, and the text Python itself would print."""
-    texts = [linecache.getline(frame["file"], frame["line"]).strip() for frame in story["traceback"]]
+    texts = [
+        linecache.getline(frame["file"], frame["line"]).strip() for frame in story["traceback"]
+    ]
     return texts, "".join(_lines(story))
 
 
