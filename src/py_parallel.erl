@@ -5,6 +5,7 @@
 -module(py_parallel).
 
 -export([calls/2, map/3]).
+-export([init/3]).
 
 -include("py_nif.hrl").
 
@@ -116,11 +117,7 @@ start(Payloads, Opts, Progress) ->
     end.
 
 watch(Run, Workers, Timeout) ->
-    Caller = self(),
-    {Pid, Monitor} = spawn_monitor(fun() ->
-        _ = monitor(process, Caller),
-        exit({py_parallel, work(Workers, Run)})
-    end),
+    {Pid, Monitor} = spawn_monitor(?MODULE, init, [self(), Workers, Run]),
     receive
         {'DOWN', Monitor, process, Pid, {py_parallel, Result}} -> Result;
         {'DOWN', Monitor, process, Pid, Why} -> {error, {context_died, Why}}
@@ -129,6 +126,12 @@ watch(Run, Workers, Timeout) ->
         exit(Pid, kill),
         {error, timeout}
     end.
+
+%% The result is the reason of its end: one message to the caller, and it can't come late.
+-spec init(pid(), [py_subinterp_pool:worker()], #run{}) -> no_return().
+init(Caller, Workers, Run) ->
+    _ = monitor(process, Caller),
+    exit({py_parallel, work(Workers, Run)}).
 
 %% Every free worker gets the next call.
 work([Worker | Free], #run{left = [{Index, Payload} | Left]} = Run) ->

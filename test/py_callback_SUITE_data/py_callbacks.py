@@ -77,7 +77,7 @@ def wide(keys):
 def ordered(pid, keys):
     """Messages of both kinds, then the reply."""
     for number in range(20):
-        erlang.send(pid, {n: number for n in range(keys)} if number % 3 == 0 else number)
+        erlang.send(pid, dict.fromkeys(range(keys), number) if number % 3 == 0 else number)
     return "reply"
 
 
