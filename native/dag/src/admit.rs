@@ -1,0 +1,155 @@
+//! A node whose inputs are there goes to its lane, or is skipped.
+//!
+//! Thread: whoever ended the last input. Never: runs a node's function, or has a lock while a
+//! condition runs (I3).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use reactor::clock;
+
+use crate::attempt;
+use crate::contain::contain;
+use crate::cpu_lane::Job;
+use crate::error::Reason;
+use crate::graph::From;
+use crate::lanes::needed;
+use crate::node::{Body, Expansion};
+use crate::report::Outcome;
+use crate::run::{ENDED, Options, QUEUED, Run, Running, WAITING};
+use crate::sync::lock;
+use crate::ticket::Ticket;
+use crate::value::Value;
+
+/// What becomes of a node whose inputs have all ended.
+pub(crate) enum Verdict {
+    Admitted,
+    Ends(Outcome),
+}
+
+impl Run {
+    /// Admits what waits for nothing.
+    pub fn begin(self: &Arc<Self>, options: &Options) {
+        let plan = &self.graph.0;
+        if plan.vertices.is_empty() {
+            return self.finish();
+        }
+        if !options.wanted.is_empty() {
+            let needed = needed(plan, &options.wanted);
+            for (index, needed) in needed.into_iter().enumerate() {
+                if !needed {
+                    self.end_all(index, Outcome::Skipped);
+                }
+            }
+        }
+        for (index, vertex) in plan.vertices.iter().enumerate() {
+            if vertex.waits == 0
+                && let Verdict::Ends(outcome) = self.admit(index)
+            {
+                self.end_all(index, outcome);
+            }
+        }
+    }
+
+    /// All inputs have ended. Who ends the node by the answer does it without recursion.
+    pub fn admit(self: &Arc<Self>, index: usize) -> Verdict {
+        if self.is_over() {
+            return Verdict::Ends(Outcome::Cancelled);
+        }
+        if !self.has_inputs(index) {
+            return Verdict::Ends(Outcome::Skipped);
+        }
+        let node = &self.vertex(index).node;
+        if let Some(holds) = &node.condition {
+            let values = self.values(index);
+            match contain(|| holds(&values)) {
+                Ok(true) => {}
+                Ok(false) => return Verdict::Ends(Outcome::Skipped),
+                Err(reason) => return Verdict::Ends(Outcome::Failed(reason)),
+            }
+        }
+        let state = &self.nodes[index].state;
+        // AcqRel, as in `Ticket::start`.
+        let queued = state.compare_exchange(WAITING, QUEUED, Ordering::AcqRel, Ordering::Relaxed);
+        if queued.is_ok() {
+            lock(&self.nodes[index].slot).times.queued = clock::now();
+            self.send(index);
+        }
+        Verdict::Admitted
+    }
+
+    fn send(self: &Arc<Self>, index: usize) {
+        let node = &self.vertex(index).node;
+        let ticket = Ticket::new(self, index);
+        if matches!(node.body, Body::Cpu(_)) && node.policy.is_plain() {
+            self.core.cpu.push(Job::Node(ticket));
+            return;
+        }
+        // Refused by a loop that has stopped, the ticket goes with the future and ends the run.
+        if let Ok(task) = self.core.io.spawn_admitted(attempt::watch_over(ticket)) {
+            self.keep(index, Running::Task(task));
+        }
+    }
+
+    /// Keeps what runs for a node, to be dropped with it; at once if it has ended meanwhile.
+    pub fn keep(&self, index: usize, running: Running) {
+        let node = &self.nodes[index];
+        let mut late = Some(running);
+        {
+            let mut slot = lock(&node.slot);
+            if node.state.load(Ordering::Acquire) != ENDED {
+                slot.running = late.take();
+            }
+        }
+        if let Some(late) = late {
+            late.end();
+        }
+    }
+
+    /// Whether every input that it can't do without is there.
+    fn has_inputs(&self, index: usize) -> bool {
+        self.vertex(index).edges.iter().all(|edge| match edge.from {
+            From::Node(parent) if !edge.maybe => lock(&self.nodes[parent].slot).value.is_some(),
+            _ => true,
+        })
+    }
+
+    pub fn values(&self, index: usize) -> Vec<Value> {
+        let edges = self.vertex(index).edges.iter();
+        let values = edges.map(|edge| match edge.from {
+            From::Input(input) => self.inputs[input].clone(),
+            From::Node(parent) => {
+                let slot = lock(&self.nodes[parent].slot);
+                slot.value.clone().unwrap_or_default()
+            }
+        });
+        values.collect()
+    }
+}
+
+impl Ticket {
+    /// Runs the nodes that this one asked for; the value of their result becomes its own.
+    pub fn expand(self, more: Expansion) {
+        let run = self.run().clone();
+        let index = self.index();
+        let options = Options::default().want([more.result.clone()]);
+        let inner = match run.core.prepare(&more.graph, more.inputs, &options) {
+            Ok(inner) => inner,
+            Err(error) => return self.fail(Reason::new(error)),
+        };
+        lock(&run.nodes[index].slot).inner = Some(inner.clone());
+        let ticket = self;
+        *lock(&inner.end.then) = Some(Box::new(move |inner: &Arc<Run>| {
+            let value = inner.value_of(&more.result);
+            let error = lock(&inner.error).clone();
+            match (error, value) {
+                (None, Some(value)) => ticket.complete(Ok(value.into())),
+                (Some(error), _) => ticket.fail(Reason::new(error)),
+                (None, None) => ticket.fail(Reason::new("the result of its nodes was skipped")),
+            }
+        }));
+        run.core.enter_admitted();
+        run.keep(index, Running::Run(inner.clone()));
+        inner.begin(&options);
+    }
+}

@@ -1,0 +1,98 @@
+//! What can go wrong: with a graph, with a run, with a node.
+
+use std::fmt;
+
+/// Why a graph was refused or a run gave no report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// Two nodes, or a node and an input, of one name.
+    Duplicate(String),
+    /// `node` asks for what the graph does not have.
+    UnknownInput {
+        node: String,
+        input: String,
+    },
+    /// The nodes of a circle, the first one again at the end.
+    Cycle(Vec<String>),
+    /// The run was started without this input.
+    MissingInput(String),
+    /// The run was given, or asked for, a name that the graph does not have.
+    UnknownName(String),
+    /// A node failed, and with it the run.
+    Node {
+        node: String,
+        reason: Reason,
+    },
+    /// The run took longer than it was given.
+    Deadline,
+    Cancelled,
+    /// The lanes have stopped.
+    Stopped,
+    /// As many runs wait as the bound allows.
+    Full,
+    /// The system gave no thread or no descriptor.
+    System(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Duplicate(name) => write!(f, "the name {name} is used twice"),
+            Error::UnknownInput { node, input } => {
+                write!(
+                    f,
+                    "node {node} needs {input}, which the graph does not have"
+                )
+            }
+            Error::Cycle(path) => write!(f, "the graph has a cycle: {}", path.join(" -> ")),
+            Error::MissingInput(name) => write!(f, "the run has no input {name}"),
+            Error::UnknownName(name) => write!(f, "the graph has nothing named {name}"),
+            Error::Node { node, reason } => write!(f, "node {node}: {reason}"),
+            Error::Deadline => f.write_str("the run's deadline has passed"),
+            Error::Cancelled => f.write_str("the run was cancelled"),
+            Error::Stopped => f.write_str("the lanes have stopped"),
+            Error::Full => f.write_str("too many runs at once"),
+            Error::System(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Why a node failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// What its function said.
+    Failed(String),
+    Panicked(String),
+    TimedOut,
+    /// An input is not there, or of another type.
+    Input(usize, &'static str),
+    /// A lane stopped under it.
+    Stopped,
+}
+
+impl Reason {
+    pub fn new(what: impl fmt::Display) -> Self {
+        Reason::Failed(what.to_string())
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Failed(what) => f.write_str(what),
+            Reason::Panicked(what) => write!(f, "panicked: {what}"),
+            Reason::TimedOut => f.write_str("timed out"),
+            Reason::Input(index, wanted) => write!(f, "input {index} is not a {wanted}"),
+            Reason::Stopped => f.write_str("the lane has stopped"),
+        }
+    }
+}
+
+// `Reason` is no `Error` itself, so that `?` turns every error of a node's function into one.
+impl<E: std::error::Error> From<E> for Reason {
+    fn from(error: E) -> Self {
+        Reason::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,184 @@
+//! A graph that can be run: every input known, no name twice, no cycle.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::node::Node;
+
+/// Where a node takes an input from.
+#[derive(Clone, Copy)]
+pub(crate) enum From {
+    Input(usize),
+    Node(usize),
+}
+
+pub(crate) struct Edge {
+    pub from: From,
+    pub maybe: bool,
+}
+
+pub(crate) struct Vertex {
+    pub node: Node,
+    pub edges: Vec<Edge>,
+    pub children: Vec<u32>,
+    /// How many of the edges come from nodes.
+    pub waits: usize,
+}
+
+pub(crate) struct Plan {
+    pub inputs: Vec<String>,
+    pub vertices: Vec<Vertex>,
+    names: HashMap<Arc<str>, usize>,
+}
+
+impl Plan {
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+}
+
+/// Built once, run many times, shared by its clones.
+#[derive(Clone)]
+pub struct Graph(pub(crate) Arc<Plan>);
+
+impl Graph {
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The names of its nodes, in the order they were added.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.0.vertices.iter().map(|vertex| &*vertex.node.name)
+    }
+
+    pub fn inputs(&self) -> impl Iterator<Item = &str> {
+        self.0.inputs.iter().map(String::as_str)
+    }
+}
+
+/// Collects inputs and nodes in any order; `build` checks them.
+#[derive(Default)]
+pub struct Builder {
+    inputs: Vec<String>,
+    nodes: Vec<Node>,
+}
+
+impl Builder {
+    pub fn input(mut self, name: impl Into<String>) -> Self {
+        self.add_input(name);
+        self
+    }
+
+    pub fn node(mut self, node: Node) -> Self {
+        self.add(node);
+        self
+    }
+
+    pub fn add_input(&mut self, name: impl Into<String>) {
+        self.inputs.push(name.into());
+    }
+
+    pub fn add(&mut self, node: Node) {
+        self.nodes.push(node);
+    }
+
+    pub fn build(self) -> Result<Graph, Error> {
+        let mut places: HashMap<Arc<str>, From> = HashMap::new();
+        let inputs = self.inputs.iter().map(|name| Arc::from(name.as_str()));
+        let inputs = inputs.enumerate().map(|(n, name)| (name, From::Input(n)));
+        let nodes = self.nodes.iter().map(|node| node.name.clone());
+        let nodes = nodes.enumerate().map(|(n, name)| (name, From::Node(n)));
+        for (name, from) in inputs.chain(nodes) {
+            if places.insert(name.clone(), from).is_some() {
+                return Err(Error::Duplicate(name.to_string()));
+            }
+        }
+        let mut vertices = Vec::with_capacity(self.nodes.len());
+        for node in self.nodes {
+            vertices.push(vertex(node, &places)?);
+        }
+        connect(&mut vertices);
+        if let Some(path) = cycle(&vertices) {
+            return Err(Error::Cycle(path));
+        }
+        let names = vertices.iter().map(|vertex| vertex.node.name.clone());
+        let names = names.enumerate().map(|(n, name)| (name, n)).collect();
+        Ok(Graph(Arc::new(Plan {
+            inputs: self.inputs,
+            vertices,
+            names,
+        })))
+    }
+}
+
+fn vertex(node: Node, places: &HashMap<Arc<str>, From>) -> Result<Vertex, Error> {
+    let mut edges = Vec::with_capacity(node.wishes.len());
+    for wish in &node.wishes {
+        let Some(from) = places.get(wish.name.as_str()) else {
+            return Err(Error::UnknownInput {
+                node: node.name.to_string(),
+                input: wish.name.clone(),
+            });
+        };
+        edges.push(Edge {
+            from: *from,
+            maybe: wish.maybe,
+        });
+    }
+    let waits = edges
+        .iter()
+        .filter(|edge| matches!(edge.from, From::Node(_)));
+    let waits = waits.count();
+    Ok(Vertex {
+        node,
+        edges,
+        children: Vec::new(),
+        waits,
+    })
+}
+
+fn connect(vertices: &mut [Vertex]) {
+    for child in 0..vertices.len() {
+        for edge in 0..vertices[child].edges.len() {
+            if let From::Node(parent) = vertices[child].edges[edge].from {
+                vertices[parent].children.push(child as u32);
+            }
+        }
+    }
+}
+
+/// Counts down as a run would; whoever is left waits for himself. Walking back among those left
+/// must come round.
+fn cycle(vertices: &[Vertex]) -> Option<Vec<String>> {
+    let mut waits: Vec<usize> = vertices.iter().map(|vertex| vertex.waits).collect();
+    let mut free: Vec<usize> = (0..vertices.len()).filter(|n| waits[*n] == 0).collect();
+    while let Some(n) = free.pop() {
+        for child in &vertices[n].children {
+            let child = *child as usize;
+            waits[child] -= 1;
+            if waits[child] == 0 {
+                free.push(child);
+            }
+        }
+    }
+    let mut at = waits.iter().position(|waits| *waits > 0)?;
+    let mut path = Vec::new();
+    while !path.contains(&at) {
+        path.push(at);
+        let parents = vertices[at]
+            .edges
+            .iter()
+            .filter_map(|edge| match edge.from {
+                From::Node(parent) if waits[parent] > 0 => Some(parent),
+                _ => None,
+            });
+        at = parents.min()?;
+    }
+    let start = path.iter().position(|n| *n == at)?;
+    // Walked from child to parent; shown the way the data goes.
+    let around = path[start..].iter().rev();
+    let mut names: Vec<String> = around.map(|n| vertices[*n].node.name.to_string()).collect();
+    names.extend(names.first().cloned());
+    Some(names)
+}

@@ -1,0 +1,181 @@
+//! The two lanes that all runs share, and how a run is admitted to them.
+//!
+//! Thread: any. A run is refused as a whole or admitted as a whole: its nodes find room always.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use reactor::{Handle, TaskLoop, clock};
+
+use crate::cpu_lane::CpuLane;
+use crate::error::Error;
+use crate::graph::{From, Graph, Plan};
+use crate::run::{End, NodeRun, Options, Run, RunHandle};
+use crate::sync::Mutex;
+use crate::value::Value;
+
+pub(crate) struct Core {
+    pub cpu: CpuLane,
+    pub io: Handle,
+    runs: AtomicUsize,
+    bound: usize,
+    stopped: AtomicBool,
+}
+
+impl Core {
+    /// A place among the runs, kept until `leave`.
+    fn enter(&self) -> Result<(), Error> {
+        if self.stopped.load(Ordering::SeqCst) {
+            return Err(Error::Stopped);
+        }
+        if self.runs.fetch_add(1, Ordering::Relaxed) >= self.bound {
+            self.leave();
+            return Err(Error::Full);
+        }
+        Ok(())
+    }
+
+    /// For the nodes that an admitted run asks for: never refused as too much.
+    pub fn enter_admitted(&self) {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn leave(&self) {
+        self.runs.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A pool for CPU nodes and a loop for I/O nodes. Dropped, it stops: runs end as stopped.
+pub struct Lanes {
+    core: Arc<Core>,
+    tasks: TaskLoop,
+}
+
+impl Lanes {
+    /// `threads` for CPU nodes; at most `bound` runs at once.
+    pub fn start(threads: usize, bound: usize) -> Result<Self, Error> {
+        let system = |error: std::io::Error| Error::System(error.to_string());
+        let tasks = TaskLoop::start("dag-io", bound.max(1024)).map_err(system)?;
+        let core = Arc::new(Core {
+            cpu: CpuLane::start(threads).map_err(system)?,
+            io: tasks.handle().clone(),
+            runs: AtomicUsize::new(0),
+            bound,
+            stopped: AtomicBool::new(false),
+        });
+        Ok(Lanes { core, tasks })
+    }
+
+    /// The loop of the I/O nodes, for clients that live on it.
+    pub fn io(&self) -> &Handle {
+        self.tasks.handle()
+    }
+
+    pub fn run<S: AsRef<str>>(
+        &self,
+        graph: &Graph,
+        inputs: impl IntoIterator<Item = (S, Value)>,
+        options: Options,
+    ) -> Result<RunHandle, Error> {
+        let run = self.core.prepare(graph, inputs, &options)?;
+        self.core.enter()?;
+        if let Some(time) = options.deadline {
+            run.end_after(time);
+        }
+        run.begin(&options);
+        Ok(RunHandle(run))
+    }
+
+    /// Refuses runs, ends the threads; what has not ended ends as stopped.
+    pub fn stop(&self) {
+        self.core.stopped.store(true, Ordering::SeqCst);
+        self.tasks.stop();
+        self.core.cpu.stop();
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Core {
+    /// A run that has not begun; `enter` or `enter_admitted` comes before it does.
+    pub fn prepare<S: AsRef<str>>(
+        self: &Arc<Self>,
+        graph: &Graph,
+        inputs: impl IntoIterator<Item = (S, Value)>,
+        options: &Options,
+    ) -> Result<Arc<Run>, Error> {
+        let plan = &graph.0;
+        let inputs = bind(plan, inputs)?;
+        for name in &options.wanted {
+            if plan.find(name).is_none() {
+                return Err(Error::UnknownName(name.clone()));
+            }
+        }
+        let nodes = plan.vertices.iter().map(|vertex| {
+            let node = NodeRun::default();
+            node.waits.store(vertex.waits, Ordering::Relaxed);
+            node
+        });
+        let nodes: Box<[NodeRun]> = nodes.collect();
+        Ok(Arc::new(Run {
+            graph: graph.clone(),
+            core: self.clone(),
+            inputs,
+            left: AtomicUsize::new(nodes.len()),
+            nodes,
+            over: AtomicBool::new(false),
+            error: Mutex::new(None),
+            partial: options.partial,
+            began: clock::now(),
+            end: End::default(),
+        }))
+    }
+}
+
+/// The inputs in the order of the graph.
+fn bind<S: AsRef<str>>(
+    plan: &Plan,
+    inputs: impl IntoIterator<Item = (S, Value)>,
+) -> Result<Vec<Value>, Error> {
+    let mut given: HashMap<String, Value> = inputs
+        .into_iter()
+        .map(|(name, value)| (name.as_ref().to_owned(), value))
+        .collect();
+    let mut bound = Vec::with_capacity(plan.inputs.len());
+    for name in &plan.inputs {
+        match given.remove(name) {
+            Some(value) => bound.push(value),
+            None => return Err(Error::MissingInput(name.clone())),
+        }
+    }
+    match given.into_keys().next() {
+        Some(name) => Err(Error::UnknownName(name)),
+        None => Ok(bound),
+    }
+}
+
+/// Which nodes the wanted ones need, themselves included; all if none is named.
+pub(crate) fn needed(plan: &Plan, wanted: &[String]) -> Vec<bool> {
+    let mut needed = vec![wanted.is_empty(); plan.vertices.len()];
+    let mut open: Vec<usize> = wanted.iter().filter_map(|name| plan.find(name)).collect();
+    while let Some(index) = open.pop() {
+        if std::mem::replace(&mut needed[index], true) {
+            continue;
+        }
+        open.extend(
+            plan.vertices[index]
+                .edges
+                .iter()
+                .filter_map(|edge| match edge.from {
+                    From::Node(parent) => Some(parent),
+                    From::Input(_) => None,
+                }),
+        );
+    }
+    needed
+}

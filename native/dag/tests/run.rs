@@ -1,0 +1,345 @@
+//! Time, failure and the end: timeouts, retries, hedges, limits, deadlines, cancelling, stopping.
+#![cfg(not(loom))]
+#![allow(clippy::unwrap_used)]
+
+use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use dag::{Error, Graph, Lanes, Limit, Node, Options, Outcome, Reason, Value};
+use proptest::prelude::*;
+
+const NO_INPUTS: [(&str, Value); 0] = [];
+const LONG: Duration = Duration::from_secs(30);
+const SHORT: Duration = Duration::from_millis(5);
+
+fn lanes() -> Lanes {
+    Lanes::start(2, 2000).unwrap()
+}
+
+fn never(name: &str) -> Node {
+    Node::io(name, |_| pending::<Result<Value, Reason>>())
+}
+
+fn one(lanes: &Lanes, node: Node) -> Result<dag::Report, Error> {
+    let graph = Graph::builder().node(node).build().unwrap();
+    lanes
+        .run(&graph, NO_INPUTS, Options::default())
+        .unwrap()
+        .wait()
+}
+
+fn timed_out(node: &str) -> Option<Error> {
+    let reason = Reason::TimedOut;
+    Some(Error::Node {
+        node: node.to_owned(),
+        reason,
+    })
+}
+
+#[test]
+fn a_node_that_never_ends_times_out_on_either_lane() {
+    let lanes = lanes();
+    assert_eq!(one(&lanes, never("n").timeout(SHORT)).err(), timed_out("n"));
+    let (enter, leave) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (inside, outside) = (enter.clone(), leave.clone());
+    let slow = Node::cpu("n", move |_| {
+        inside.wait();
+        outside.wait();
+        Ok(Value::absent())
+    });
+    let graph = Graph::builder().node(slow.timeout(SHORT)).build().unwrap();
+    let run = lanes.run(&graph, NO_INPUTS, Options::default()).unwrap();
+    enter.wait();
+    assert_eq!(run.wait().err(), timed_out("n"));
+    leave.wait();
+}
+
+#[test]
+fn a_failing_node_is_tried_again_as_often_as_it_asks() {
+    for (retries, works) in [(2, true), (1, false)] {
+        let lanes = lanes();
+        let tries = Arc::new(AtomicUsize::new(0));
+        let counted = tries.clone();
+        let node = Node::cpu("n", move |_| match counted.fetch_add(1, Ordering::SeqCst) {
+            2 => Ok(Value::new(7_u32)),
+            _ => Err(Reason::new("not yet")),
+        });
+        let began = Instant::now();
+        let result = one(&lanes, node.retries(retries, SHORT));
+        assert_eq!(result.is_ok(), works);
+        assert_eq!(tries.load(Ordering::SeqCst), retries as usize + 1);
+        // SHORT, then twice that.
+        let least = SHORT * if retries == 2 { 3 } else { 1 };
+        assert!(began.elapsed() >= least);
+    }
+}
+
+#[test]
+fn a_slow_read_is_hedged_and_the_first_answer_counts() {
+    let lanes = lanes();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = tries.clone();
+    let node = Node::io("n", move |_| {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if number == 0 {
+                pending::<()>().await;
+            }
+            Ok(Value::new(number))
+        }
+    });
+    let report = one(&lanes, node.hedge(SHORT)).unwrap();
+    assert_eq!(report.get::<usize>("n"), Some(&1));
+    assert_eq!(tries.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn no_more_than_the_limit_run_at_once_and_all_run() {
+    let lanes = lanes();
+    let limit = Limit::new(3);
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut builder = Graph::builder();
+    for n in 0..60 {
+        let (io, now, most) = (lanes.io().clone(), now.clone(), most.clone());
+        let node = Node::io(&format!("n{n}"), move |_| {
+            let (io, now, most) = (io.clone(), now.clone(), most.clone());
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                io.sleep(Duration::from_micros(200)).await?;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(Value::absent())
+            }
+        });
+        builder.add(node.limit(&limit));
+    }
+    let graph = builder.build().unwrap();
+    lanes
+        .run(&graph, NO_INPUTS, Options::default())
+        .unwrap()
+        .wait()
+        .unwrap();
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_run_past_its_deadline_gives_what_there_is_if_asked() {
+    let lanes = lanes();
+    let done = Node::cpu("done", |_| Ok(Value::new(1_u32)));
+    let graph = Graph::builder()
+        .node(done)
+        .node(never("n"))
+        .build()
+        .unwrap();
+    let options = Options::default().deadline(SHORT);
+    let run = lanes.run(&graph, NO_INPUTS, options.clone()).unwrap();
+    assert_eq!(run.wait().err(), Some(Error::Deadline));
+    let run = lanes.run(&graph, NO_INPUTS, options.partial()).unwrap();
+    let report = run.wait().unwrap();
+    assert_eq!(report.error, Some(Error::Deadline));
+    assert_eq!(report.get::<u32>("done"), Some(&1));
+    assert_eq!(report.node("n").unwrap().outcome, Some(Outcome::Cancelled));
+}
+
+#[test]
+fn cancelling_reaches_a_thousand_pending_reads_and_every_queued_node() {
+    let lanes = Lanes::start(1, 10).unwrap();
+    let (held, hold) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (inside, release) = (held.clone(), hold.clone());
+    let ran = Arc::new(AtomicUsize::new(0));
+    let living = Arc::new(());
+    let mut builder = Graph::builder().node(Node::cpu("holds", move |_| {
+        inside.wait();
+        release.wait();
+        Ok(Value::absent())
+    }));
+    for n in 0..1000 {
+        let kept = living.clone();
+        builder.add(Node::io(&format!("read {n}"), move |_| {
+            let kept = kept.clone();
+            async move {
+                let _kept = kept;
+                pending::<Result<Value, Reason>>().await
+            }
+        }));
+        let ran = ran.clone();
+        builder.add(Node::cpu(&format!("queued {n}"), move |_| {
+            ran.fetch_add(1, Ordering::SeqCst);
+            Ok(Value::absent())
+        }));
+    }
+    let graph = builder.build().unwrap();
+    let run = lanes
+        .run(&graph, NO_INPUTS, Options::default().partial())
+        .unwrap();
+    held.wait();
+    let before = ran.load(Ordering::SeqCst);
+    run.cancel();
+    let report = run.wait().unwrap();
+    assert_eq!(report.error, Some(Error::Cancelled));
+    assert!(report.nodes.iter().all(|node| node.outcome.is_some()));
+    hold.wait();
+    lanes.stop();
+    assert_eq!(ran.load(Ordering::SeqCst), before);
+    // One for each node's function; none is left of the futures.
+    assert_eq!(Arc::strong_count(&living), 1001);
+}
+
+#[test]
+fn a_run_whose_lanes_stop_ends_as_stopped() {
+    let lanes = lanes();
+    let graph = Graph::builder().node(never("n")).build().unwrap();
+    let run = lanes.run(&graph, NO_INPUTS, Options::default()).unwrap();
+    lanes.stop();
+    assert_eq!(run.wait().err(), Some(Error::Stopped));
+    let late = lanes.run(&graph, NO_INPUTS, Options::default());
+    assert_eq!(late.err(), Some(Error::Stopped));
+}
+
+#[test]
+fn a_run_above_the_bound_is_refused_and_admitted_again_later() {
+    let lanes = Lanes::start(1, 1).unwrap();
+    let graph = Graph::builder().node(never("n")).build().unwrap();
+    let run = lanes.run(&graph, NO_INPUTS, Options::default()).unwrap();
+    let full = lanes.run(&graph, NO_INPUTS, Options::default());
+    assert_eq!(full.err(), Some(Error::Full));
+    drop(run);
+    assert!(lanes.run(&graph, NO_INPUTS, Options::default()).is_ok());
+}
+
+#[test]
+fn a_thousand_runs_share_the_lanes() {
+    let lanes = lanes();
+    let mut builder = Graph::builder().input("a");
+    let mut before = "a".to_owned();
+    for n in 0..20 {
+        let name = format!("n{n}");
+        let node = match n % 4 {
+            3 => Node::io(&name, |given| async move {
+                Ok(Value::new(given.get::<usize>(0)? + 1))
+            }),
+            _ => Node::cpu(&name, |given| Ok(Value::new(given.get::<usize>(0)? + 1))),
+        };
+        builder.add(node.inputs([before]));
+        before = name;
+    }
+    let graph = builder.build().unwrap();
+    let runs: Vec<_> = (0..1000_usize)
+        .map(|n| {
+            lanes
+                .run(&graph, [("a", Value::new(n))], Options::default())
+                .unwrap()
+        })
+        .collect();
+    for (n, run) in runs.into_iter().enumerate() {
+        assert_eq!(run.wait().unwrap().get::<usize>("n19"), Some(&(n + 20)));
+    }
+}
+
+/// How a node of a random graph behaves.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Works,
+    Fails,
+    Panics,
+    Skips,
+    Waits,
+    TimesOut,
+}
+
+fn way() -> impl Strategy<Value = Way> {
+    prop_oneof![
+        8 => Just(Way::Works),
+        1 => Just(Way::Fails),
+        1 => Just(Way::Panics),
+        1 => Just(Way::Skips),
+        2 => Just(Way::Waits),
+        1 => Just(Way::TimesOut),
+    ]
+}
+
+fn made(lanes: &Lanes, name: &str, way: Way, io: bool, ran: Arc<AtomicUsize>) -> Node {
+    let clock = lanes.io().clone();
+    let answer = move |way| -> Result<Value, Reason> {
+        ran.fetch_add(1, Ordering::SeqCst);
+        match way {
+            Way::Fails => Err(Reason::new("no")),
+            Way::Panics => std::panic::resume_unwind(Box::new("bang")),
+            _ => Ok(Value::absent()),
+        }
+    };
+    let node = match io || matches!(way, Way::Waits | Way::TimesOut) {
+        false => Node::cpu(name, move |_| answer(way)),
+        true => Node::io(name, move |_| {
+            let (clock, answer) = (clock.clone(), answer.clone());
+            async move {
+                match way {
+                    Way::Waits => clock.sleep(Duration::from_micros(300)).await?,
+                    Way::TimesOut => pending::<()>().await,
+                    _ => {}
+                }
+                answer(way)
+            }
+        }),
+    };
+    match way {
+        Way::Skips => node.when(|_| false),
+        Way::TimesOut => node.timeout(Duration::from_micros(500)),
+        _ => node,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn every_node_ends_exactly_once_and_as_the_model_says(
+        nodes in proptest::collection::vec((way(), any::<bool>(), any::<u32>(), any::<bool>()), 1..24),
+        partial: bool,
+        cancel in proptest::option::of(0_u64..600),
+    ) {
+        let lanes = lanes();
+        let mut builder = Graph::builder();
+        let mut counts = Vec::new();
+        for (n, (way, io, edges, maybe)) in nodes.iter().enumerate() {
+            let ran = Arc::new(AtomicUsize::new(0));
+            let parents = (0..n).filter(|p| p < &32 && edges >> p & 1 == 1 && edges >> (p / 2) & 1 == 0);
+            let parents: Vec<_> = parents.map(|p| format!("n{p}")).collect();
+            let node = made(&lanes, &format!("n{n}"), *way, *io, ran.clone());
+            builder.add(if *maybe { node.maybe(parents) } else { node.inputs(parents) });
+            counts.push(ran);
+        }
+        let graph = builder.build().unwrap();
+        let mut options = Options::default().deadline(LONG);
+        if partial {
+            options = options.partial();
+        }
+        let run = lanes.run(&graph, NO_INPUTS, options).unwrap();
+        if let Some(after) = cancel {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_micros(after) {
+                std::hint::spin_loop();
+            }
+            run.cancel();
+        }
+        reactor::block_on(run.ended());
+        let report = run.report();
+        let outcome = |n: usize| report.nodes[n].outcome.clone().unwrap();
+        for (n, (way, _, _, maybe)) in nodes.iter().enumerate() {
+            prop_assert!(counts[n].load(Ordering::SeqCst) <= 1);
+            let lost = report.nodes[n].parents.iter().any(|p| outcome(*p) != Outcome::Done);
+            let expected = match way {
+                _ if lost && !maybe => Outcome::Skipped,
+                Way::Skips => Outcome::Skipped,
+                Way::Fails => Outcome::Failed(Reason::new("no")),
+                Way::Panics => Outcome::Failed(Reason::Panicked("bang".to_owned())),
+                Way::TimesOut => Outcome::Failed(Reason::TimedOut),
+                Way::Works | Way::Waits => Outcome::Done,
+            };
+            let ended = outcome(n);
+            let early = ended == Outcome::Cancelled && report.error.is_some();
+            prop_assert!(ended == expected || early, "n{} {:?} {:?}", n, ended, expected);
+        }
+    }
+}
