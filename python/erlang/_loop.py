@@ -14,6 +14,7 @@ import collections
 import errno
 import selectors
 import signal
+import socket
 import sys
 import threading
 import time
@@ -43,6 +44,10 @@ def _of_server(transport: Any) -> tuple[Any, ...]:
 
 class _ErlangSocketTransport(transports._FlowControlMixin, transports.Transport):
     """What `isinstance` takes the native transport for."""
+
+
+class _ErlangDatagramTransport(transports._FlowControlMixin, transports.DatagramTransport):
+    """What `isinstance` takes the native datagram transport for."""
 
 
 class _Watched:
@@ -172,6 +177,20 @@ class ErlangEventLoop(LoopCore, asyncio.SelectorEventLoop):
         )
         self._make_socket_transport(rawsock, tls, extra=extra, server=server)
         return tls._app_transport
+
+    def _make_datagram_transport(
+        self, sock: Any, protocol: Any, address: Any = None, waiter: Any = None, extra: Any = None
+    ) -> Any:
+        if sock.family not in (socket.AF_INET, socket.AF_INET6):
+            return super()._make_datagram_transport(sock, protocol, address, waiter, extra)
+        self._ensure_fd_no_transport(sock)
+        return self._datagram(sock, protocol, address, waiter, extra)
+
+    def _resolve_datagram(self, address: Any, ipv6: bool) -> Any:
+        """The numeric address that a name stands for."""
+        host, port = address[:2]
+        family = socket.AF_INET6 if ipv6 else socket.AF_INET
+        return socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]
 
     def _detach_transport(self, server: Any, transport: Any) -> None:
         server._detach(*_of_server(transport))

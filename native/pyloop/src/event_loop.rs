@@ -60,6 +60,8 @@ pub enum Source {
     },
     /// A stream transport.
     Stream(Foreign),
+    /// A datagram transport.
+    Datagram(Foreign),
 }
 
 /// What the loop keeps for its descriptors.

@@ -8,6 +8,7 @@ use pyrt::module::{Definition, END, Function, Module};
 use pyrt::{Attached, Obj, PyResult, function};
 
 mod convert;
+mod datagram;
 mod event_loop;
 mod handle;
 mod transport;

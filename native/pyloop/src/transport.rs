@@ -22,6 +22,8 @@ mod life;
 mod read;
 mod write;
 
+pub(crate) use read::ROOM;
+
 /// How far a connection is on its way out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Life {

@@ -8,6 +8,7 @@ use pyrt::call::import_c;
 use pyrt::module::add;
 use pyrt::{Attached, Member, Obj, PyResult, deferred, native};
 
+use crate::datagram::Datagram;
 use crate::event_loop::LoopCore;
 use crate::handle::{Plain, Timer};
 use crate::transport::Stream;
@@ -30,12 +31,16 @@ names! {
     _debug_create_task, _debug_run, connection_made, data_received, eof_received,
     connection_lost, get_buffer, buffer_updated, pause_writing, resume_writing, _fill_extra,
     _detach_transport,
+    datagram_received,
+    error_received,
+    _resolve_datagram,
 }
 
 pub struct Types {
     pub handle: Member,
     pub timer: Member,
     pub stream: Member,
+    pub datagram: Member,
     pub names: Names,
     asyncio: OnceLock<Asyncio>,
 }
@@ -63,6 +68,7 @@ impl Types {
             handle: Member::new(deferred::make::<Plain>(module)?),
             timer: Member::new(deferred::make::<Timer>(module)?),
             stream: Member::new(native::make::<Stream>(module)?),
+            datagram: Member::new(native::make::<Datagram>(module)?),
             names: Names::make(module.py())?,
             asyncio: OnceLock::new(),
         }))

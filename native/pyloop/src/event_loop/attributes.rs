@@ -9,7 +9,7 @@ use super::{LoopCore, run, schedule, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 24] = [
+pub(super) static METHODS: [Function; 25] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -131,6 +131,12 @@ pub(super) static METHODS: [Function; 24] = [
         c"_stream",
         streams::stream,
         c"The transport of a connected socket."
+    ),
+    method!(
+        LoopCore,
+        c"_datagram",
+        streams::datagram,
+        c"The transport of a datagram socket."
     ),
     method!(
         LoopCore,

@@ -13,7 +13,6 @@ use pyrt::{Attached, Obj, PyError, PyResult};
 use reactor::{Host, Key, Outcome, Readiness};
 
 use super::{LoopCore, LoopReactor, Source, Work};
-use crate::transport::Stream;
 
 /// Turns without a sleep after which the GIL is offered to others: callbacks in C never look.
 const POLITE: u32 = 64;
@@ -96,11 +95,11 @@ impl<'py> Driver<'_, 'py> {
             }
             Work::Start(transport) => {
                 let transport = transport.0.obj(self.py());
-                Stream::of(&transport).start(&transport)
+                self.core.start(&transport)
             }
             Work::Lost(transport) => {
                 let transport = transport.0.obj(self.py());
-                Stream::of(&transport).lost(&transport)
+                self.core.lost(&transport)
             }
             Work::Other(handle) => {
                 let (handle, names) = (handle.0.get(self.py()), &self.core.types.names);

@@ -11,6 +11,7 @@ use reactor::{Key, Readiness};
 
 use super::watch::{lend, want_fd};
 use super::{Foreign, LoopCore, Source};
+use crate::datagram::{self, Datagram};
 use crate::transport::{self, Stream};
 
 impl LoopCore {
@@ -60,11 +61,29 @@ impl LoopCore {
         done
     }
 
+    /// A transport of either class is started.
+    pub(super) fn start<'py>(&self, transport: &Obj<'py>) -> PyResult<'py, ()> {
+        if transport.is_exactly(&self.types.stream.get(transport.py())) {
+            Stream::of(transport).start(transport)
+        } else {
+            Datagram::of(transport).start(transport)
+        }
+    }
+
+    /// A transport of either class is lost.
+    pub(super) fn lost<'py>(&self, transport: &Obj<'py>) -> PyResult<'py, ()> {
+        if transport.is_exactly(&self.types.stream.get(transport.py())) {
+            Stream::of(transport).lost(transport)
+        } else {
+            Datagram::of(transport).lost(transport)
+        }
+    }
+
     /// The transport that uses the descriptor.
     fn transport_of<'py>(&self, py: Attached<'py>, fd: RawFd) -> Option<Obj<'py>> {
         let key = self.key_of(fd)?;
         self.reactor(|reactor| match reactor.source(key)? {
-            Source::Stream(transport) => Some(transport.0.obj(py)),
+            Source::Stream(transport) | Source::Datagram(transport) => Some(transport.0.obj(py)),
             Source::Callbacks { .. } => None,
         })
     }
@@ -84,6 +103,23 @@ pub(super) fn stream<'py>(
         (!value.is_none()).then(|| value.clone())
     };
     transport::open(this, &socket, fd, &protocol, [given(2), given(3), given(4)])
+}
+
+/// `_datagram(sock, protocol, address, waiter, extra)`: the transport of a datagram socket.
+pub(super) fn datagram<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    core.check_closed(args.py())?;
+    let (socket, protocol) = (args.want(0, "sock")?, args.want(1, "protocol")?);
+    let fd = want_fd(args)?;
+    let given = |index| {
+        let value = args.get(index)?;
+        (!value.is_none()).then(|| value.clone())
+    };
+    let given = [given(2), given(3), given(4)];
+    datagram::open(this, &socket, fd, &protocol, given)
 }
 
 /// `_ensure_fd_no_transport(fd)`: a descriptor that a transport uses is not the user's.

@@ -12,6 +12,7 @@ use pyrt::{Attached, Obj, PyError, PyResult};
 use reactor::{Key, Readiness};
 
 use super::{LoopCore, Source, Work};
+use crate::datagram::Datagram;
 use crate::handle::Plain;
 use crate::transport::Stream;
 
@@ -170,7 +171,8 @@ impl LoopCore {
     ) -> PyResult<'py, ()> {
         let transport = self.reactor(|reactor| {
             let (reader, writer) = match reactor.source(key)? {
-                Source::Stream(transport) => return Some(transport.0.obj(py)),
+                Source::Stream(transport) => return Some((transport.0.obj(py), true)),
+                Source::Datagram(transport) => return Some((transport.0.obj(py), false)),
                 Source::Callbacks { reader, writer } => (reader.clone(), writer.clone()),
             };
             if is.readable
@@ -187,7 +189,8 @@ impl LoopCore {
             None
         });
         match transport {
-            Some(transport) => Stream::of(&transport).ready(&transport, is),
+            Some((transport, true)) => Stream::of(&transport).ready(&transport, is),
+            Some((transport, false)) => Datagram::of(&transport).ready(&transport, is),
             None => Ok(()),
         }
     }

@@ -1,0 +1,211 @@
+"""Datagram endpoints, on asyncio's loop and ours."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import erlang
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Loop = asyncio.AbstractEventLoop
+
+
+class Recorder(asyncio.DatagramProtocol):
+    transport: asyncio.DatagramTransport
+
+    def __init__(self) -> None:
+        self.got: asyncio.Queue[tuple[bytes, Any]] = asyncio.Queue()
+        self.errors: asyncio.Queue[Exception] = asyncio.Queue()
+        self.lost: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.DatagramTransport)
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, address: Any) -> None:
+        self.got.put_nowait((data, address))
+
+    def error_received(self, error: Exception) -> None:
+        self.errors.put_nowait(error)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost.set_result(error)
+
+
+def run(loop: Loop, main: Callable[[Loop], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(20):
+            await main(loop)
+
+    loop.run_until_complete(limited())
+
+
+async def endpoint(loop: Loop, **options: Any) -> Recorder:
+    options = options or {"local_addr": ("127.0.0.1", 0)}
+    _, protocol = await loop.create_datagram_endpoint(Recorder, **options)
+    return protocol
+
+
+async def close(*protocols: Recorder) -> None:
+    for protocol in protocols:
+        protocol.transport.close()
+        assert protocol.transport.is_closing()
+        assert await protocol.lost is None
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_datagrams_go_both_ways_and_say_where_they_came_from(loop: Loop, host: str) -> None:
+    async def main(loop: Loop) -> None:
+        one, two = [await endpoint(loop, local_addr=(host, 0)) for _ in range(2)]
+        address = one.transport.get_extra_info("sockname")
+        for data in (b"small", bytearray(b"b"), memoryview(b"m"), bytes(60_000)):
+            two.transport.sendto(data, address)
+            got, source = await one.got.get()
+            assert got == bytes(data)
+            assert source == two.transport.get_extra_info("sockname")
+            one.transport.sendto(b"back", source)
+            assert await two.got.get() == (b"back", address)
+        assert one.transport.get_extra_info("socket").type == socket.SOCK_DGRAM
+        assert one.transport.get_extra_info("peername") is None
+        await close(one, two)
+
+    run(loop, main)
+
+
+def test_many_peers_are_told_apart(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        server = await endpoint(loop)
+        address = server.transport.get_extra_info("sockname")
+        peers = [await endpoint(loop) for _ in range(40)]
+        for turn in range(3):
+            for number, peer in enumerate(peers):
+                peer.transport.sendto(b"%d.%d" % (turn, number), address)
+            for _ in peers:
+                data, source = await server.got.get()
+                number = int(data.split(b".")[1])
+                assert source == peers[number].transport.get_extra_info("sockname")
+                server.transport.sendto(data, source)
+            for number, peer in enumerate(peers):
+                assert (await peer.got.get())[0] == b"%d.%d" % (turn, number)
+        await close(server, *peers)
+
+    run(loop, main)
+
+
+def test_a_connected_endpoint_needs_no_address_and_takes_no_other(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        server = await endpoint(loop)
+        address = server.transport.get_extra_info("sockname")
+        client = await endpoint(loop, remote_addr=address)
+        assert client.transport.get_extra_info("peername") == address
+        client.transport.sendto(b"one")
+        client.transport.sendto(b"two", address)
+        assert [(await server.got.get())[0] for _ in range(2)] == [b"one", b"two"]
+        with pytest.raises(ValueError, match="Invalid address"):
+            client.transport.sendto(b"x", ("127.0.0.1", 1))
+        await close(server, client)
+
+    run(loop, main)
+
+
+def test_a_refused_datagram_is_heard_of_and_the_endpoint_goes_on(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            address = nobody.getsockname()
+        client = await endpoint(loop, remote_addr=address)
+        client.transport.sendto(b"x")
+        assert isinstance(await client.errors.get(), ConnectionRefusedError)
+        assert not client.transport.is_closing()
+        await close(client)
+
+    run(loop, main)
+
+
+def test_a_name_is_looked_up(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        one, two = await endpoint(loop), await endpoint(loop)
+        port = one.transport.get_extra_info("sockname")[1]
+        two.transport.sendto(b"x", ("localhost", port))
+        assert (await one.got.get())[0] == b"x"
+        await close(one, two)
+
+    run(loop, main)
+
+
+def test_what_is_no_buffer_is_refused(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        one = await endpoint(loop)
+        with pytest.raises(TypeError, match="bytes-like"):
+            one.transport.sendto("text", ("127.0.0.1", 9))  # type: ignore[arg-type]
+        await close(one)
+
+    run(loop, main)
+
+
+def test_broadcast_needs_leave(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        allowed = await endpoint(loop, local_addr=("0.0.0.0", 0), allow_broadcast=True)
+        sock = allowed.transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST)
+        refused = await endpoint(loop, local_addr=("0.0.0.0", 0))
+        refused.transport.sendto(b"x", ("255.255.255.255", 9))
+        assert isinstance(await refused.errors.get(), PermissionError)
+        await close(allowed, refused)
+
+    run(loop, main)
+
+
+def test_a_protocol_that_raises_is_reported_and_the_endpoint_goes_on(loop: Loop) -> None:
+    class Faulty(Recorder):
+        def datagram_received(self, data: bytes, address: Any) -> None:
+            super().datagram_received(data, address)
+            raise ValueError("on purpose")
+
+    async def main(loop: Loop) -> None:
+        heard: list[dict[str, Any]] = []
+        loop.set_exception_handler(lambda _, context: heard.append(context))
+        local = ("127.0.0.1", 0)
+        _, server = await loop.create_datagram_endpoint(Faulty, local_addr=local)
+        client = await endpoint(loop)
+        for _ in range(2):
+            client.transport.sendto(b"x", server.transport.get_extra_info("sockname"))
+            await server.got.get()
+        await asyncio.sleep(0)
+        assert [type(context["exception"]) for context in heard] == [ValueError, ValueError]
+        await close(server, client)
+
+    run(loop, main)
+
+
+def test_an_empty_datagram_arrives() -> None:
+    # asyncio's loop sends none before Python 3.13.
+    loop = erlang.new_event_loop()
+
+    async def main(loop: Loop) -> None:
+        one, two = await endpoint(loop), await endpoint(loop)
+        two.transport.sendto(b"", one.transport.get_extra_info("sockname"))
+        two.transport.sendto(b"x", one.transport.get_extra_info("sockname"))
+        assert [(await one.got.get())[0] for _ in range(2)] == [b"", b"x"]
+        await close(one, two)
+
+    run(loop, main)
+    loop.close()
+
+
+def test_unix_datagrams(loop: Loop, tmp_path: Any) -> None:
+    async def main(loop: Loop) -> None:
+        path = str(tmp_path / "socket")
+        server = await endpoint(loop, local_addr=path, family=socket.AF_UNIX)
+        client = await endpoint(loop, remote_addr=path, family=socket.AF_UNIX)
+        client.transport.sendto(b"x")
+        assert (await server.got.get())[0] == b"x"
+        await close(server, client)
+
+    run(loop, main)
