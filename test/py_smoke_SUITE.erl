@@ -214,12 +214,9 @@ c_extensions_find_the_symbols_of_python(_Config) ->
     ?assertMatch({ok, _}, py:eval(<<"__import__('_ctypes').__file__ + __import__('_json').__file__">>)).
 
 numpy_arrays_convert(_Config) ->
-    case py_test:has_numpy() of
-        true ->
-            Array = {ndarray, <<"<i4">>, [2, 2], <<<<N:32/little>> || N <- [1, 2, 3, 4]>>},
-            ok = py:exec(<<"import numpy">>),
-            ?assertEqual({ok, Array}, py:eval(<<"numpy.array([[1, 2], [3, 4]], dtype='<i4')">>)),
-            ?assertEqual({ok, 10}, py:call(numpy, sum, [Array]));
-        false ->
-            {skip, "numpy is not installed"}
-    end.
+    py_test:with_numpy(fun() ->
+        Array = {ndarray, <<"<i4">>, [2, 2], <<<<N:32/little>> || N <- [1, 2, 3, 4]>>},
+        ok = py:exec(<<"import numpy">>),
+        ?assertEqual({ok, Array}, py:eval(<<"numpy.array([[1, 2], [3, 4]], dtype='<i4')">>)),
+        ?assertEqual({ok, 10}, py:call(numpy, sum, [Array]))
+    end).

@@ -4,7 +4,7 @@
 %% Process: the test's own.
 -module(py_test).
 
--export([start/1, stop/0, export_python/1, has_numpy/0]).
+-export([start/1, stop/0, export_python/1, with_numpy/1]).
 -export([reason/1, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
 -export([occupy/2, release/1, pool_threads/1, workers/1]).
@@ -30,15 +30,19 @@ export_python(DataDir) ->
     ),
     ok.
 
-%% Whether numpy can be imported, from the tests' own packages if there are any.
--spec has_numpy() -> boolean().
-has_numpy() ->
-    _ =
-        case os:getenv("PY_TEST_VENV", "") of
-            "" -> ok;
-            Venv -> py:activate_venv(Venv)
-        end,
-    py:exec(<<"import numpy">>) =:= ok.
+%% Runs the fun where numpy can be imported, from the tests' own packages if there are any.
+-spec with_numpy(fun(() -> term())) -> term().
+with_numpy(Fun) ->
+    Venv = os:getenv("PY_TEST_VENV", ""),
+    Venv =:= "" orelse (ok = py:activate_venv(Venv)),
+    try
+        case py:exec(<<"import numpy">>) of
+            ok -> Fun();
+            {error, {'ModuleNotFoundError', _}} -> {skip, "numpy is not installed"}
+        end
+    after
+        Venv =:= "" orelse (ok = py:deactivate_venv())
+    end.
 
 -spec stop() -> ok.
 stop() ->
