@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, workers/0]).
+-export([start_link/1, workers/0, new_path/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([worker/0]).
@@ -32,6 +32,11 @@ workers() ->
     catch
         exit:{noproc, _} -> {error, not_running}
     end.
+
+%% The main interpreter finds modules elsewhere now: so do those of the pool, from their next call on.
+-spec new_path() -> ok.
+new_path() ->
+    gen_server:cast(?MODULE, new_path).
 
 -spec init({pos_integer(), pos_integer()}) -> {ok, #state{}}.
 init({Size, Threads}) ->
@@ -71,7 +76,16 @@ fill(#state{contexts = Contexts} = State) ->
             Error
     end.
 
--spec handle_cast(term(), State) -> {noreply, State}.
+-spec handle_cast(new_path | term(), #state{}) -> {noreply, #state{}}.
+handle_cast(new_path, #state{contexts = [_ | _] = Contexts} = State) ->
+    _ =
+        case py:call('erlang._boot', before_subinterpreters, []) of
+            {ok, Path} ->
+                [py:cast(Pid, 'erlang._boot', inherit, [Path]) || {Pid, _Pool} <- Contexts];
+            {error, _} ->
+                []
+        end,
+    {noreply, State};
 handle_cast(_Request, State) ->
     {noreply, State}.
 

@@ -284,7 +284,8 @@ python(Function, Args) ->
         {error, Reason} -> {error, Reason}
     end.
 
-done({ok, _}) -> ok;
+%% The path of the main interpreter has changed; those of the pool follow.
+done({ok, _}) -> py_subinterp_pool:new_path();
 done({error, _} = Error) -> Error.
 
 optional(none) -> undefined;

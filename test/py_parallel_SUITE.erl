@@ -163,21 +163,18 @@ a_reference_of_another_interpreter_is_refused(_Config) ->
     end).
 
 a_module_that_refuses_sub_interpreters_says_what_to_do(_Config) ->
-    case py_test:has_numpy() of
-        false ->
-            {skip, "numpy is not installed"};
-        true ->
-            with_context(fun(Ctx) ->
-                Call = fun(Opts) -> py:call(Ctx, numpy, sum, [[1, 2]], #{}, Opts) end,
-                {'ImportError', Text} = py_test:reason(Call(#{})),
-                ?assertMatch({match, _}, re:run(Text, "fallback => main")),
-                ?assertEqual({ok, 3}, Call(#{fallback => main})),
-                ?assertEqual(
-                    {ok, [3, 7]},
-                    py:parallel([{numpy, sum, [L]} || L <- [[1, 2], [3, 4]]], #{fallback => main})
-                )
-            end)
-    end.
+    py_test:with_numpy(fun() ->
+        with_context(fun(Ctx) ->
+            Call = fun(Opts) -> py:call(Ctx, numpy, sum, [[1, 2]], #{}, Opts) end,
+            {'ImportError', Text} = py_test:reason(Call(#{})),
+            ?assertMatch({match, _}, re:run(Text, "fallback => main")),
+            ?assertEqual({ok, 3}, Call(#{fallback => main})),
+            ?assertEqual(
+                {ok, [3, 7]},
+                py:parallel([{numpy, sum, [L]} || L <- [[1, 2], [3, 4]]], #{fallback => main})
+            )
+        end)
+    end).
 
 a_killed_interpreter_of_the_pool_is_replaced(_Config) ->
     {ok, _} = py:parallel([{math, sqrt, [1]}]),

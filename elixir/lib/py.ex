@@ -65,6 +65,13 @@ defmodule Py do
 
   # Threads and names
 
+  defdelegate parallel(calls), to: :py
+  defdelegate parallel(calls, timeout_or_opts), to: :py
+
+  defdelegate map(function, list), to: :py
+  defdelegate map(function, list, opts), to: :py
+  defdelegate map(module, function, list, opts), to: :py
+
   defdelegate bind(), to: :py
   defdelegate bind(new), to: :py
   defdelegate unbind(), to: :py

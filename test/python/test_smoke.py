@@ -1,0 +1,41 @@
+"""The small set that runs on every Python: the package as a wheel has it, outside a node."""
+
+import asyncio
+import math
+
+import pytest
+
+import erlang
+from erlang import _native
+
+pytestmark = pytest.mark.smoke
+
+
+def test_what_needs_a_node_says_so() -> None:
+    with pytest.raises(erlang.NotInNode, match="py:call"):
+        erlang.call("f", 1)
+    with pytest.raises(erlang.NotInNode):
+        erlang.send("name", 1)
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, 2**70, 1.5, "text", [1, [2]], (1, "a"), {"a": 1, 2: None}, True, None]
+)
+def test_a_value_survives_both_conversions(value: object) -> None:
+    assert _native.bytes_to_term(_native.term_to_bytes(value)) == value
+
+
+def test_bytes_that_are_no_text_stay_bytes() -> None:
+    assert _native.bytes_to_term(_native.term_to_bytes(b"\xff\x00")) == b"\xff\x00"
+
+
+def test_what_erlang_has_no_float_for_becomes_an_atom() -> None:
+    assert _native.bytes_to_term(_native.term_to_bytes(math.inf)) == "infinity"
+
+
+def test_a_coroutine_runs_on_our_loop() -> None:
+    async def main() -> str:
+        await asyncio.sleep(0.001)
+        return type(asyncio.get_running_loop()).__name__
+
+    assert erlang.run(main()) == "ErlangEventLoop"
