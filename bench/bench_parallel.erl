@@ -19,7 +19,7 @@ measure() ->
     Job = {bench_cpu, cpu, [?WORK]},
     {ok, _} = py:parallel([Job]),
     {One, Two, Sixteen} = middle([speed_ups(Job) || _ <- lists:seq(1, ?ROUNDS)]),
-    Alone = middle([processes() || _ <- lists:seq(1, ?ROUNDS)]),
+    Alone = middle([pythons() || _ <- lists:seq(1, ?ROUNDS)]),
     speed_up("2 CPU-bound jobs at once", Two / One, Alone),
     speed_up("16 jobs, per pair", Sixteen / One, Alone),
     contexts(),
@@ -34,7 +34,7 @@ speed_ups(Job) ->
     {Rate(1), Rate(2), Rate(16)}.
 
 %% Two processes of plain python3 doing the same, against one.
-processes() ->
+pythons() ->
     One = python(1),
     2 * One / python(2).
 
