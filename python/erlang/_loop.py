@@ -11,35 +11,26 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import errno
 import selectors
 import signal
-import socket
 import sys
 import threading
-import time
 import weakref
 from asyncio import (
     base_events,
-    constants,
     events,
     format_helpers,
-    sslproto,
     transports,
-    trsock,
 )
 from typing import TYPE_CHECKING, Any
 
+from erlang._loop_connections import Connections
+from erlang._loop_debug import DebugMode
+from erlang._loop_sockets import Sockets
 from erlang._native import LoopCore
 
 if TYPE_CHECKING:
-    import contextvars
     from collections.abc import Callable
-
-
-def _of_server(transport: Any) -> tuple[Any, ...]:
-    """A server of Python 3.13 knows its transports, an older one counts them."""
-    return (transport,) if sys.version_info >= (3, 13) else ()
 
 
 class _ErlangSocketTransport(transports._FlowControlMixin, transports.Transport):
@@ -65,7 +56,7 @@ class _Watched:
         return selectors.SelectorKey(fd, fd, watched, None)
 
 
-class ErlangEventLoop(LoopCore, asyncio.SelectorEventLoop):
+class ErlangEventLoop(DebugMode, Sockets, Connections, LoopCore, asyncio.SelectorEventLoop):
     """An asyncio event loop. Every loop is isolated from the others, whatever ``isolated`` says."""
 
     def __init__(self, *, isolated: bool = True) -> None:
@@ -147,199 +138,6 @@ class ErlangEventLoop(LoopCore, asyncio.SelectorEventLoop):
         self.call_exception_handler(
             {"message": f"Exception in callback {source}", "exception": error, "handle": handle}
         )
-
-    # Connections.
-
-    def _make_socket_transport(
-        self, sock: Any, protocol: Any, waiter: Any = None, *, extra: Any = None, server: Any = None
-    ) -> Any:
-        self._ensure_fd_no_transport(sock)
-        transport = self._stream(sock, protocol, waiter, extra, server)
-        if server is not None:
-            server._attach(*_of_server(transport))
-        return transport
-
-    def _make_ssl_transport(
-        self,
-        rawsock: Any,
-        protocol: Any,
-        sslcontext: Any,
-        waiter: Any = None,
-        *,
-        server_side: bool = False,
-        server_hostname: str | None = None,
-        extra: Any = None,
-        server: Any = None,
-        **timeouts: Any,
-    ) -> Any:
-        tls = sslproto.SSLProtocol(
-            self, protocol, sslcontext, waiter, server_side, server_hostname, **timeouts
-        )
-        self._make_socket_transport(rawsock, tls, extra=extra, server=server)
-        return tls._app_transport
-
-    def _make_datagram_transport(
-        self, sock: Any, protocol: Any, address: Any = None, waiter: Any = None, extra: Any = None
-    ) -> Any:
-        if sock.family not in (socket.AF_INET, socket.AF_INET6):
-            return super()._make_datagram_transport(sock, protocol, address, waiter, extra)
-        self._ensure_fd_no_transport(sock)
-        return self._datagram(sock, protocol, address, waiter, extra)
-
-    def _resolve_datagram(self, address: Any, ipv6: bool) -> Any:
-        """The numeric address that a name stands for."""
-        host, port = address[:2]
-        family = socket.AF_INET6 if ipv6 else socket.AF_INET
-        return socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]
-
-    def _detach_transport(self, server: Any, transport: Any) -> None:
-        server._detach(*_of_server(transport))
-
-    def _fill_extra(self, extra: dict[str, Any], sock: Any, name: str) -> None:
-        """What ``get_extra_info`` asks for the first time."""
-        if sock is None:
-            return
-        if name == "socket":
-            extra[name] = trsock.TransportSocket(sock)
-        elif name in ("sockname", "peername"):
-            try:
-                extra[name] = sock.getsockname() if name == "sockname" else sock.getpeername()
-            except OSError:
-                extra[name] = None
-
-    def _accept_connection(
-        self,
-        protocol_factory: Callable[[], Any],
-        sock: Any,
-        sslcontext: Any = None,
-        server: Any = None,
-        backlog: int = 100,
-        *timeouts: Any,
-    ) -> None:
-        """The listening socket is readable: plain connections are made at once, without a task."""
-        if sslcontext is not None:
-            super()._accept_connection(
-                protocol_factory, sock, sslcontext, server, backlog, *timeouts
-            )
-            return
-        for _ in range(backlog + 1):
-            try:
-                connection, address = sock.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                self._accept_failed(error, protocol_factory, sock, server, backlog, *timeouts)
-                return
-            connection.setblocking(False)
-            try:
-                protocol = protocol_factory()
-                extra = {"peername": address}
-                self._make_socket_transport(connection, protocol, extra=extra, server=server)
-            except (SystemExit, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                connection.close()
-                message = "Error on transport creation for incoming connection"
-                self.call_exception_handler({"message": message, "exception": error})
-
-    def _accept_failed(
-        self,
-        error: OSError,
-        protocol_factory: Callable[[], Any],
-        sock: Any,
-        server: Any,
-        backlog: int,
-        *timeouts: Any,
-    ) -> None:
-        """Out of descriptors or memory: waits a moment, as asyncio does."""
-        if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-            raise error
-        message = "socket.accept() out of system resource"
-        shown = trsock.TransportSocket(sock)
-        self.call_exception_handler({"message": message, "exception": error, "socket": shown})
-        self._remove_reader(sock.fileno())
-        if not timeouts:
-            timeouts = (constants.SSL_HANDSHAKE_TIMEOUT, constants.SSL_SHUTDOWN_TIMEOUT)
-        again = (protocol_factory, sock, None, server, backlog, *timeouts)
-        self.call_later(constants.ACCEPT_RETRY_DELAY, self._start_serving, *again)
-
-    async def _sendfile_native(self, transp: Any, file: Any, offset: int, count: int) -> int:
-        reading = transp.is_reading()
-        transp.pause_reading()
-        await transp._make_empty_waiter()
-        # The socket is watched by sock_sendfile meanwhile.
-        transp._leave_loop()
-        try:
-            return await self.sock_sendfile(transp._sock, file, offset, count, fallback=False)
-        finally:
-            transp._join_loop()
-            transp._reset_empty_waiter()
-            if reading:
-                transp.resume_reading()
-
-    # Debug mode: the handles and the checks are asyncio's own.
-
-    def _call_soon(
-        self,
-        callback: Callable[..., Any],
-        args: tuple[Any, ...],
-        context: contextvars.Context | None,
-    ) -> events.Handle:
-        handle = events.Handle(callback, args, self, context)
-        if handle._source_traceback:
-            del handle._source_traceback[-1]
-        self._enqueue(handle)
-        return handle
-
-    def _debug_call_soon(
-        self,
-        threadsafe: bool | None,
-        context: contextvars.Context | None,
-        callback: Callable[..., Any],
-        args: tuple[Any, ...],
-    ) -> events.Handle:
-        base = base_events.BaseEventLoop
-        call = base.call_soon_threadsafe if threadsafe else base.call_soon
-        handle = call(self, callback, *args, context=context)
-        if handle._source_traceback:
-            del handle._source_traceback[-1]
-        return handle
-
-    def _debug_call_at(
-        self,
-        when: float,
-        context: contextvars.Context | None,
-        callback: Callable[..., Any],
-        args: tuple[Any, ...],
-    ) -> events.TimerHandle:
-        self._check_thread()
-        self._check_callback(callback, "call_at")
-        timer = events.TimerHandle(when, callback, args, self, context)
-        if timer._source_traceback:
-            del timer._source_traceback[-1]
-        timer._scheduled = True
-        self._schedule(timer, when)
-        return timer
-
-    def _debug_create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        task = base_events.BaseEventLoop.create_task(self, coro, **options)
-        if task._source_traceback:
-            del task._source_traceback[-1]
-        return task
-
-    def _debug_run(self, handle: events.Handle) -> None:
-        try:
-            self._current_handle = handle
-            began = time.monotonic()
-            handle._run()
-            took = time.monotonic() - began
-            if took >= self.slow_callback_duration:
-                what = base_events._format_handle(handle)
-                base_events.logger.warning("Executing %s took %.3f seconds", what, took)
-        finally:
-            self._current_handle = None
-            # A traceback that was taken meanwhile holds this frame: no cycle through it.
-            del handle
 
 
 def new_event_loop() -> ErlangEventLoop:

@@ -19,6 +19,7 @@ use crate::types::Types;
 mod attributes;
 mod run;
 mod schedule;
+mod sockets;
 mod streams;
 pub(crate) mod watch;
 
@@ -62,6 +63,8 @@ pub enum Source {
     Stream(Foreign),
     /// A datagram transport.
     Datagram(Foreign),
+    /// A socket of the user's own: `sock_recv` and the like.
+    Waits(sockets::Waits),
 }
 
 /// What the loop keeps for its descriptors.

@@ -122,6 +122,20 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, data, interest.flags())?)
     }
 
+    /// Watches for one event; a descriptor that is not in the set, or no longer, is added.
+    /// Whether it was.
+    pub fn arm(&self, fd: BorrowedFd<'_>, key: Key, interest: Readiness) -> io::Result<bool> {
+        let data = epoll::EventData::new_u64(key.to_u64());
+        let flags = interest.flags() | epoll::EventFlags::ONESHOT;
+        match epoll::modify(&self.epoll, fd, data, flags) {
+            Err(Errno::NOENT) => {
+                epoll::add(&self.epoll, fd, data, flags)?;
+                Ok(true)
+            }
+            other => Ok(other.map(|()| false)?),
+        }
+    }
+
     pub fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         Ok(epoll::delete(&self.epoll, fd)?)
     }

@@ -50,6 +50,8 @@ pub enum Outcome {
 struct Source<S> {
     fd: RawFd,
     interest: Readiness,
+    /// Watched for one event at a time: it is out of sight after each.
+    once: bool,
     load: S,
 }
 
@@ -146,6 +148,7 @@ impl<W, S> Reactor<W, S> {
         let key = self.sources.insert(Source {
             fd: fd.as_raw_fd(),
             interest: Readiness::NONE,
+            once: false,
             load,
         });
         match self.watch(key, fd, interest) {
@@ -179,6 +182,26 @@ impl<W, S> Reactor<W, S> {
         Ok(())
     }
 
+    /// Watches for one event. The descriptor may have been closed and opened anew since the last
+    /// one: it is looked up again each time, by one system call. Whether it is a new one.
+    pub fn watch_once(
+        &mut self,
+        key: Key,
+        fd: BorrowedFd<'_>,
+        interest: Readiness,
+    ) -> io::Result<bool> {
+        let Some(source) = self.sources.get_mut(key) else {
+            return Ok(false);
+        };
+        let new = self.poller.arm(fd, key, interest)?;
+        if source.interest.is_none() {
+            self.watched += 1;
+        }
+        source.interest = interest;
+        source.once = true;
+        Ok(new)
+    }
+
     /// The descriptor of this source has left the epoll set by itself: it was closed.
     pub fn forget_interest(&mut self, key: Key) {
         if let Some(source) = self.sources.get_mut(key)
@@ -195,6 +218,11 @@ impl<W, S> Reactor<W, S> {
             .map_or(Readiness::NONE, |source| source.interest)
     }
 
+    /// The descriptor of a source.
+    pub fn fd(&self, key: Key) -> Option<RawFd> {
+        self.sources.get(key).map(|source| source.fd)
+    }
+
     pub fn source(&self, key: Key) -> Option<&S> {
         self.sources.get(key).map(|source| &source.load)
     }
@@ -208,6 +236,8 @@ impl<W, S> Reactor<W, S> {
         let source = self.sources.remove(key)?;
         if !source.interest.is_none() {
             self.watched -= 1;
+        }
+        if source.once || !source.interest.is_none() {
             let _ = self.poller.delete(fd);
         }
         Some(source.load)
@@ -288,7 +318,7 @@ impl<W, S> Reactor<W, S> {
         let mut ghosts = false;
         while let Some((key, event)) = self.poller.next_event() {
             // A stale key finds nothing: its source went earlier in this same batch.
-            let Some(source) = self.sources.get(key) else {
+            let Some(source) = self.sources.get_mut(key) else {
                 ghosts = true;
                 continue;
             };
@@ -296,6 +326,10 @@ impl<W, S> Reactor<W, S> {
                 readable: event.readable && source.interest.readable,
                 writable: event.writable && source.interest.writable,
             };
+            if source.once && !source.interest.is_none() {
+                source.interest = Readiness::NONE;
+                self.watched -= 1;
+            }
             if !is.is_none() && host.ready(self, key, is).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -317,7 +351,13 @@ impl<W, S> Reactor<W, S> {
             if source.interest.is_none() {
                 continue;
             }
-            match self.poller.add(host.lend(source.fd), key, source.interest) {
+            let fd = host.lend(source.fd);
+            let added = if source.once {
+                self.poller.arm(fd, key, source.interest).map(drop)
+            } else {
+                self.poller.add(fd, key, source.interest)
+            };
+            match added {
                 Ok(()) => self.watched += 1,
                 // Closed behind our back: it can't become ready any more.
                 Err(_) => source.interest = Readiness::NONE,

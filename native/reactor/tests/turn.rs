@@ -103,6 +103,31 @@ fn readiness_is_level_triggered() {
 }
 
 #[test]
+fn a_source_watched_once_is_told_once_and_may_be_a_new_descriptor_then() {
+    let (mut host, mut reactor) = parts();
+    let (mine, mut theirs) = UnixStream::pair().unwrap();
+    let key = reactor
+        .register(mine.as_fd(), Readiness::NONE, "x")
+        .unwrap();
+    reactor
+        .watch_once(key, mine.as_fd(), Readiness::READ)
+        .unwrap();
+    theirs.write_all(b"x").unwrap();
+    reactor.turn(&mut host).unwrap();
+    reactor.push(note("turn"));
+    reactor.turn(&mut host).unwrap();
+    assert_eq!(host.seen, ["x read", "turn"]);
+    drop(mine);
+    let (again, mut theirs) = UnixStream::pair().unwrap();
+    reactor
+        .watch_once(key, again.as_fd(), Readiness::READ)
+        .unwrap();
+    theirs.write_all(b"x").unwrap();
+    reactor.turn(&mut host).unwrap();
+    assert_eq!(host.seen, ["x read", "turn", "x read"]);
+}
+
+#[test]
 fn a_source_removed_earlier_in_the_same_batch_is_not_served() {
     let (mut host, mut reactor) = parts();
     let (a, mut to_a) = UnixStream::pair().unwrap();

@@ -5,11 +5,11 @@ use pyrt::native::{END_OF_GETTERS, Getter};
 use pyrt::{Obj, PyResult, getter, method};
 use reactor::clock;
 
-use super::{LoopCore, run, schedule, streams, watch};
+use super::{LoopCore, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 25] = [
+pub(super) static METHODS: [Function; 28] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -131,6 +131,24 @@ pub(super) static METHODS: [Function; 25] = [
         c"_stream",
         streams::stream,
         c"The transport of a connected socket."
+    ),
+    method!(
+        LoopCore,
+        c"_sock_recv",
+        sockets::sock_recv,
+        c"Data, or a future of it."
+    ),
+    method!(
+        LoopCore,
+        c"_sock_sendall",
+        sockets::sock_sendall,
+        c"None, or a future of it."
+    ),
+    method!(
+        LoopCore,
+        c"_sock_wait",
+        sockets::sock_wait,
+        c"A future of readiness."
     ),
     method!(
         LoopCore,

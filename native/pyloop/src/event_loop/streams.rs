@@ -23,6 +23,14 @@ impl LoopCore {
         source: Source,
     ) -> PyResult<'py, Key> {
         self.check_here(py)?;
+        // What waited for an earlier descriptor of this number waits no more.
+        if let Some(old) = self.key_of(fd) {
+            let old = self.reactor(|reactor| match reactor.source(old) {
+                Some(Source::Waits(_)) => reactor.unregister(old, lend(fd)),
+                _ => None,
+            });
+            drop(old);
+        }
         let key = self
             .reactor(|reactor| reactor.register(lend(fd), Readiness::NONE, source))
             .map_err(|error| PyError::from_io(py, &error))?;
@@ -79,12 +87,23 @@ impl LoopCore {
         }
     }
 
+    /// Why a descriptor is not the user's.
+    #[cold]
+    pub(super) fn used_by_transport<'py>(&self, py: Attached<'py>, fd: RawFd) -> PyError<'py> {
+        let what = match self.transport_of(py, fd).map(|transport| transport.repr()) {
+            Some(Ok(what)) => what.display(),
+            _ => String::new(),
+        };
+        let text = format!("File descriptor {fd} is used by transport {what}");
+        PyError::new(py, Builtin::RuntimeError, &text)
+    }
+
     /// The transport that uses the descriptor.
     fn transport_of<'py>(&self, py: Attached<'py>, fd: RawFd) -> Option<Obj<'py>> {
         let key = self.key_of(fd)?;
         self.reactor(|reactor| match reactor.source(key)? {
             Source::Stream(transport) | Source::Datagram(transport) => Some(transport.0.obj(py)),
-            Source::Callbacks { .. } => None,
+            Source::Callbacks { .. } | Source::Waits(_) => None,
         })
     }
 }
@@ -130,10 +149,8 @@ pub(super) fn ensure_no_transport<'py>(
 ) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     let fd = want_fd(args)?;
-    let Some(transport) = core.transport_of(py, fd) else {
+    if core.transport_of(py, fd).is_none() {
         return Ok(Obj::none(py));
-    };
-    let what = transport.repr()?.display();
-    let text = format!("File descriptor {fd} is used by transport {what}");
-    Err(PyError::new(py, Builtin::RuntimeError, &text))
+    }
+    Err(core.used_by_transport(py, fd))
 }

@@ -22,6 +22,13 @@ enum Way {
     Write,
 }
 
+/// Who is told that a source is ready.
+enum Owner<'py> {
+    Stream(Obj<'py>),
+    Datagram(Obj<'py>),
+    Socket(RawFd),
+}
+
 /// Lends a descriptor that Python code says is open.
 pub(crate) fn lend<'a>(fd: RawFd) -> BorrowedFd<'a> {
     // SAFETY: used for one system call; if it is not open, the kernel answers EBADF.
@@ -91,7 +98,9 @@ impl LoopCore {
         way: Way,
         call: Call<Plain>,
     ) -> std::io::Result<Option<Call<Plain>>> {
-        let key = match self.key_of(fd) {
+        let known = self.key_of(fd);
+        let known = known.filter(|key| !self.drop_idle_waits(fd, *key));
+        let key = match known {
             Some(key) => key,
             None => {
                 let none = Source::Callbacks {
@@ -126,6 +135,15 @@ impl LoopCore {
             };
             Ok(place.replace(call))
         })
+    }
+
+    /// A socket that nobody waits for any more may be watched by callbacks.
+    fn drop_idle_waits(&self, fd: RawFd, key: Key) -> bool {
+        let waits = self.reactor(|reactor| match reactor.source(key) {
+            Some(Source::Waits(_)) => reactor.unregister(key, lend(fd)),
+            _ => None,
+        });
+        waits.is_some()
     }
 
     /// Whether there was one.
@@ -169,10 +187,11 @@ impl LoopCore {
         key: Key,
         is: Readiness,
     ) -> PyResult<'py, ()> {
-        let transport = self.reactor(|reactor| {
+        let owner = self.reactor(|reactor| {
             let (reader, writer) = match reactor.source(key)? {
-                Source::Stream(transport) => return Some((transport.0.obj(py), true)),
-                Source::Datagram(transport) => return Some((transport.0.obj(py), false)),
+                Source::Stream(transport) => return Some(Owner::Stream(transport.0.obj(py))),
+                Source::Datagram(transport) => return Some(Owner::Datagram(transport.0.obj(py))),
+                Source::Waits(_) => return reactor.fd(key).map(Owner::Socket),
                 Source::Callbacks { reader, writer } => (reader.clone(), writer.clone()),
             };
             if is.readable
@@ -188,9 +207,10 @@ impl LoopCore {
             }
             None
         });
-        match transport {
-            Some((transport, true)) => Stream::of(&transport).ready(&transport, is),
-            Some((transport, false)) => Datagram::of(&transport).ready(&transport, is),
+        match owner {
+            Some(Owner::Stream(transport)) => Stream::of(&transport).ready(&transport, is),
+            Some(Owner::Datagram(transport)) => Datagram::of(&transport).ready(&transport, is),
+            Some(Owner::Socket(fd)) => self.socket_ready(py, key, fd, is),
             None => Ok(()),
         }
     }

@@ -1,0 +1,290 @@
+//! `sock_recv`, `sock_sendall` and the waiting of their relatives, completed without callbacks.
+//!
+//! A socket of the user's own is watched for one event per wait, so that it may be closed at any
+//! time; what waits is served in the order it came. Thread: the loop's own.
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+
+use pyrt::buffer::Buffer;
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::{Attached, Member, Obj, PyError, PyResult};
+use reactor::{Key, Readiness};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::watch::{lend, want_fd};
+use super::{LoopCore, Source};
+use crate::transport::ROOM;
+
+type Answer<'py> = PyResult<'py, Obj<'py>>;
+
+/// What is done when the socket is ready.
+pub enum Deed {
+    /// Tells that it is ready.
+    Tell,
+    Receive(usize),
+    /// The data and how much of it is sent.
+    Send(Box<[u8]>, usize),
+}
+
+/// A deed that waits, and the future that hears of it.
+pub struct Op {
+    future: Member,
+    deed: Deed,
+}
+
+/// What waits for a socket, each way in its order.
+#[derive(Default)]
+pub struct Waits {
+    reads: VecDeque<Op>,
+    writes: VecDeque<Op>,
+}
+
+impl Waits {
+    fn queue(&mut self, write: bool) -> &mut VecDeque<Op> {
+        if write {
+            &mut self.writes
+        } else {
+            &mut self.reads
+        }
+    }
+
+    /// The descriptor is a new one: all but the last op waited for one that was closed.
+    fn split_last(&mut self, write: bool) -> Waits {
+        let last = self.queue(write).pop_back();
+        let stale = std::mem::take(self);
+        self.queue(write).extend(last);
+        stale
+    }
+
+    fn interest(&self) -> Readiness {
+        Readiness {
+            readable: !self.reads.is_empty(),
+            writable: !self.writes.is_empty(),
+        }
+    }
+}
+
+/// How a deed went.
+enum Done<'py> {
+    Value(Obj<'py>),
+    Later(Deed),
+    Failed(PyError<'py>),
+}
+
+impl LoopCore {
+    /// The source of a user's socket; `None` where callbacks watch the same descriptor.
+    fn waits_key<'py>(&self, py: Attached<'py>, fd: RawFd) -> PyResult<'py, Option<Key>> {
+        if let Some(key) = self.key_of(fd) {
+            let found = self.reactor(|reactor| match reactor.source(key) {
+                Some(Source::Waits(_)) => Ok(true),
+                Some(Source::Callbacks { .. }) => Ok(false),
+                _ => Err(()),
+            });
+            return match found {
+                Ok(found) => Ok(found.then_some(key)),
+                Err(()) => Err(self.used_by_transport(py, fd)),
+            };
+        }
+        let source = Source::Waits(Waits::default());
+        self.register(py, fd, source).map(Some)
+    }
+
+    /// A future of the deed, or `NotImplemented` where callbacks watch the same descriptor.
+    fn wait_for<'py>(&self, this: &Obj<'py>, fd: RawFd, write: bool, deed: Deed) -> Answer<'py> {
+        let py = this.py();
+        let Some(key) = self.waits_key(py, fd)? else {
+            return Ok(Obj::not_implemented(py));
+        };
+        let asyncio = self.types.asyncio(py)?;
+        let names = asyncio.loop_only.get(py);
+        let future = asyncio.future.get(py).call_few([this], Some(&names))?;
+        let op = Op {
+            future: Member::new(future.clone()),
+            deed,
+        };
+        let stale = self
+            .reactor(|reactor| {
+                let Some(Source::Waits(waits)) = reactor.source_mut(key) else {
+                    return Ok(Waits::default());
+                };
+                waits.queue(write).push_back(op);
+                let interest = waits.interest();
+                let new = reactor.watch_once(key, lend(fd), interest)?;
+                Ok(match reactor.source_mut(key) {
+                    Some(Source::Waits(waits)) if new => waits.split_last(write),
+                    _ => Waits::default(),
+                })
+            })
+            .map_err(|error| PyError::from_io(py, &error))?;
+        drop(stale);
+        Ok(future)
+    }
+
+    /// A user's socket is ready: each way that is, until it would wait again.
+    pub(super) fn socket_ready<'py>(
+        &self,
+        py: Attached<'py>,
+        key: Key,
+        fd: RawFd,
+        is: Readiness,
+    ) -> PyResult<'py, ()> {
+        if is.readable {
+            self.serve(py, key, fd, false)?;
+        }
+        // Both bits are served in this turn: a skipped writer would wait a whole turn.
+        if is.writable {
+            self.serve(py, key, fd, true)?;
+        }
+        self.reactor(|reactor| {
+            let Some(Source::Waits(waits)) = reactor.source_mut(key) else {
+                return Ok(());
+            };
+            let interest = waits.interest();
+            if interest.is_none() {
+                return Ok(());
+            }
+            reactor.watch_once(key, lend(fd), interest).map(drop)
+        })
+        .map_err(|error| PyError::from_io(py, &error))
+    }
+
+    fn serve<'py>(&self, py: Attached<'py>, key: Key, fd: RawFd, write: bool) -> PyResult<'py, ()> {
+        loop {
+            let op = self.reactor(|reactor| match reactor.source_mut(key) {
+                Some(Source::Waits(waits)) if write => waits.writes.pop_front(),
+                Some(Source::Waits(waits)) => waits.reads.pop_front(),
+                _ => None,
+            });
+            let Some(op) = op else {
+                return Ok(());
+            };
+            let future = op.future.obj(py);
+            // Cancelled meanwhile: nothing is taken from the socket for nobody.
+            if future.call_method(c"done", &[])?.is_truthy()? {
+                continue;
+            }
+            match self.attempt(py, fd, op.deed)? {
+                Done::Value(value) => future.call_method(c"set_result", &[&value])?,
+                Done::Failed(error) => future.call_method(c"set_exception", &[error.value()])?,
+                Done::Later(deed) => {
+                    let op = Op {
+                        future: op.future,
+                        deed,
+                    };
+                    self.reactor(|reactor| match reactor.source_mut(key) {
+                        Some(Source::Waits(waits)) if write => waits.writes.push_front(op),
+                        Some(Source::Waits(waits)) => waits.reads.push_front(op),
+                        _ => {}
+                    });
+                    return Ok(());
+                }
+            };
+        }
+    }
+
+    fn attempt<'py>(&self, py: Attached<'py>, fd: RawFd, deed: Deed) -> PyResult<'py, Done<'py>> {
+        let errno = match deed {
+            Deed::Tell => return Ok(Done::Value(Obj::none(py))),
+            Deed::Receive(room) => match self.receive(py, fd, room)? {
+                Ok(data) => return Ok(Done::Value(data)),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(Done::Later(deed)),
+                Err(errno) => errno,
+            },
+            Deed::Send(data, sent) => match send(lend(fd), &data[sent..], SendFlags::NOSIGNAL) {
+                Ok(more) if sent + more == data.len() => return Ok(Done::Value(Obj::none(py))),
+                Ok(more) => return Ok(Done::Later(Deed::Send(data, sent + more))),
+                Err(Errno::AGAIN | Errno::INTR) => {
+                    return Ok(Done::Later(Deed::Send(data, sent)));
+                }
+                Err(errno) => errno,
+            },
+        };
+        Ok(Done::Failed(PyError::from_io(py, &errno.into())))
+    }
+
+    fn receive<'py>(
+        &self,
+        py: Attached<'py>,
+        fd: RawFd,
+        room: usize,
+    ) -> PyResult<'py, Result<Obj<'py>, Errno>> {
+        let mut buffer = self.io.buffer.borrow_mut();
+        if buffer.len() < room.max(ROOM) {
+            buffer.resize(room.max(ROOM), 0);
+        }
+        match recv(lend(fd), &mut buffer[..room], RecvFlags::empty()) {
+            Ok((_, len)) => Ok(Ok(Obj::bytes(py, &buffer[..len])?)),
+            Err(errno) => Ok(Err(errno)),
+        }
+    }
+}
+
+/// `_sock_recv(sock, n)`: the data if there is some, else a future of it.
+pub(super) fn sock_recv<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let py = args.py();
+    core.check_here(py)?;
+    let fd = want_fd(args)?;
+    let room = args.want(1, "n")?.as_i64()?;
+    let Some(room) = room.and_then(|room| usize::try_from(room).ok()) else {
+        let text = "negative buffersize in recv";
+        return Err(PyError::new(py, Builtin::ValueError, text));
+    };
+    // A buffer of any size is the system's business, not ours.
+    let room = room.min(ROOM);
+    match core.receive(py, fd, room)? {
+        Ok(data) => Ok(data),
+        Err(Errno::AGAIN | Errno::INTR) => core.wait_for(this, fd, false, Deed::Receive(room)),
+        Err(errno) => Err(PyError::from_io(py, &errno.into())),
+    }
+}
+
+/// `_sock_sendall(sock, data)`: `None` if all went out, else a future of it.
+pub(super) fn sock_sendall<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let py = args.py();
+    core.check_here(py)?;
+    let fd = want_fd(args)?;
+    let data = args.want(1, "data")?;
+    let mut copy = Vec::new();
+    let slice = match data.as_bytes() {
+        Some(bytes) => bytes,
+        None => {
+            Buffer::of(&data)?.append_to(&mut copy)?;
+            &copy[..]
+        }
+    };
+    let sent = match send(lend(fd), slice, SendFlags::NOSIGNAL) {
+        Ok(sent) if sent == slice.len() => return Ok(Obj::none(py)),
+        Ok(sent) => sent,
+        Err(Errno::AGAIN | Errno::INTR) => 0,
+        Err(errno) => return Err(PyError::from_io(py, &errno.into())),
+    };
+    let rest = Deed::Send(slice[sent..].into(), 0);
+    let future = core.wait_for(this, fd, true, rest)?;
+    if future.is(&Obj::not_implemented(py)) {
+        let text = "the socket is watched by add_writer";
+        return Err(PyError::new(py, Builtin::RuntimeError, text));
+    }
+    Ok(future)
+}
+
+/// `_sock_wait(sock, write)`: a future of readiness.
+pub(super) fn sock_wait<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    core.check_here(args.py())?;
+    let write = args.want(1, "write")?.is_truthy()?;
+    core.wait_for(this, want_fd(args)?, write, Deed::Tell)
+}

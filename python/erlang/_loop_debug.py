@@ -1,0 +1,81 @@
+"""Debug mode of the loop: the handles and the checks are asyncio's own."""
+
+# The private parts of asyncio have no types, and what is mixed in uses what the loop has.
+# mypy: disable-error-code="attr-defined,assignment,override,misc,arg-type,no-any-return"
+
+from __future__ import annotations
+
+import time
+from asyncio import base_events, events
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    import contextvars
+    from collections.abc import Callable
+
+
+class DebugMode:
+    """Mixed into ErlangEventLoop."""
+
+    def _call_soon(
+        self,
+        callback: Callable[..., Any],
+        args: tuple[Any, ...],
+        context: contextvars.Context | None,
+    ) -> events.Handle:
+        handle = events.Handle(callback, args, self, context)
+        if handle._source_traceback:
+            del handle._source_traceback[-1]
+        self._enqueue(handle)
+        return handle
+
+    def _debug_call_soon(
+        self,
+        threadsafe: bool | None,
+        context: contextvars.Context | None,
+        callback: Callable[..., Any],
+        args: tuple[Any, ...],
+    ) -> events.Handle:
+        base = base_events.BaseEventLoop
+        call = base.call_soon_threadsafe if threadsafe else base.call_soon
+        handle = call(self, callback, *args, context=context)
+        if handle._source_traceback:
+            del handle._source_traceback[-1]
+        return handle
+
+    def _debug_call_at(
+        self,
+        when: float,
+        context: contextvars.Context | None,
+        callback: Callable[..., Any],
+        args: tuple[Any, ...],
+    ) -> events.TimerHandle:
+        self._check_thread()
+        self._check_callback(callback, "call_at")
+        timer = events.TimerHandle(when, callback, args, self, context)
+        if timer._source_traceback:
+            del timer._source_traceback[-1]
+        timer._scheduled = True
+        self._schedule(timer, when)
+        return timer
+
+    def _debug_create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        task = base_events.BaseEventLoop.create_task(self, coro, **options)
+        if task._source_traceback:
+            del task._source_traceback[-1]
+        return task
+
+    def _debug_run(self, handle: events.Handle) -> None:
+        try:
+            self._current_handle = handle
+            began = time.monotonic()
+            handle._run()
+            took = time.monotonic() - began
+            if took >= self.slow_callback_duration:
+                what = base_events._format_handle(handle)
+                base_events.logger.warning("Executing %s took %.3f seconds", what, took)
+        finally:
+            self._current_handle = None
+            # A traceback that was taken meanwhile holds this frame: no cycle through it.
+            del handle

@@ -1,0 +1,202 @@
+"""sock_recv, sock_sendall, sock_accept and their relatives, on asyncio's loop and ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+Loop = asyncio.AbstractEventLoop
+Pair = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        mine.setblocking(False)
+        theirs.setblocking(False)
+        yield mine, theirs
+
+
+def run(loop: Loop, main: Callable[[Loop], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(20):
+            await main(loop)
+
+    loop.run_until_complete(limited())
+
+
+def test_data_that_is_there_and_data_that_comes_later(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        theirs.send(b"there")
+        assert await loop.sock_recv(mine, 100) == b"there"
+        later = asyncio.create_task(loop.sock_recv(mine, 3))
+        await asyncio.sleep(0.001)
+        theirs.send(b"later")
+        assert await later == b"lat"
+        memory = bytearray(10)
+        assert await loop.sock_recv_into(mine, memory) == 2
+        waiting = asyncio.create_task(loop.sock_recv_into(mine, memory))
+        await asyncio.sleep(0)
+        theirs.send(b"into")
+        assert await waiting == 4
+        assert memory[:4] == b"into"
+        theirs.close()
+        assert await loop.sock_recv(mine, 100) == b""
+
+    run(loop, main)
+
+
+def test_more_than_the_system_takes_is_sent_in_the_end(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+    data = os.urandom(3_000_000)
+
+    async def main(loop: Loop) -> None:
+        async def collect() -> bytes:
+            got = b""
+            while len(got) < 2 * len(data):
+                got += await loop.sock_recv(theirs, 1 << 20)
+            return got
+
+        collecting = asyncio.create_task(collect())
+        await loop.sock_sendall(mine, data)
+        await loop.sock_sendall(mine, memoryview(data))
+        assert await collecting == data * 2
+
+    run(loop, main)
+
+
+def test_a_cancelled_receive_takes_no_data(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        for _ in range(3):
+            task = asyncio.create_task(loop.sock_recv(mine, 10))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        theirs.send(b"for the next")
+        await asyncio.sleep(0.005)
+        assert await loop.sock_recv(mine, 100) == b"for the next"
+
+    run(loop, main)
+
+
+def test_reading_and_writing_wait_at_the_same_time(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        reading = asyncio.create_task(loop.sock_recv(mine, 10))
+        writing = asyncio.create_task(loop.sock_sendall(mine, bytes(2_000_000)))
+        await asyncio.sleep(0.001)
+        theirs.send(b"x")
+        assert await reading == b"x"
+        got = 0
+        while got < 2_000_000:
+            got += len(await loop.sock_recv(theirs, 1 << 20))
+        await writing
+
+    run(loop, main)
+
+
+def test_a_number_used_again_is_a_new_socket(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        for number in range(5):
+            mine, theirs = socket.socketpair()
+            with mine, theirs:
+                mine.setblocking(False)
+                waiting = asyncio.create_task(loop.sock_recv(mine, 10))
+                await asyncio.sleep(0)
+                theirs.send(b"%d" % number)
+                assert await waiting == b"%d" % number
+
+    run(loop, main)
+
+
+def test_callbacks_may_watch_what_was_waited_for(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        waiting = asyncio.create_task(loop.sock_recv(mine, 10))
+        await asyncio.sleep(0)
+        theirs.send(b"x")
+        assert await waiting == b"x"
+        called = loop.create_future()
+        loop.add_reader(mine, lambda: called.done() or called.set_result(mine.recv(10)))
+        theirs.send(b"y")
+        assert await called == b"y"
+        loop.remove_reader(mine)
+        waiting = asyncio.create_task(loop.sock_recv(mine, 10))
+        await asyncio.sleep(0)
+        theirs.send(b"z")
+        assert await waiting == b"z"
+
+    run(loop, main)
+
+
+def test_connect_and_accept(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+            listener.setblocking(False)
+            client.setblocking(False)
+            accepting = asyncio.create_task(loop.sock_accept(listener))
+            await asyncio.sleep(0)
+            await loop.sock_connect(client, listener.getsockname())
+            connection, address = await accepting
+            with connection:
+                assert address == client.getsockname()
+                assert connection.gettimeout() == 0
+                await loop.sock_sendall(connection, b"hello")
+                assert await loop.sock_recv(client, 10) == b"hello"
+
+    run(loop, main)
+
+
+def test_errors_of_the_system_arrive(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        theirs.close()
+        with pytest.raises(BrokenPipeError):
+            await loop.sock_sendall(mine, b"x")
+        with socket.socket() as unconnected:
+            unconnected.setblocking(False)
+            with pytest.raises(OSError, match="not connected"):
+                await loop.sock_recv(unconnected, 10)
+
+    run(loop, main)
+
+
+def test_datagrams_of_a_socket(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        kind = (socket.AF_INET, socket.SOCK_DGRAM)
+        with socket.socket(*kind) as one, socket.socket(*kind) as two:
+            for sock in (one, two):
+                sock.bind(("127.0.0.1", 0))
+                sock.setblocking(False)
+            waiting = asyncio.create_task(loop.sock_recvfrom(one, 100))
+            await asyncio.sleep(0)
+            await loop.sock_sendto(two, b"x", one.getsockname())
+            assert await waiting == (b"x", two.getsockname())
+
+    run(loop, main)
+
+
+def test_a_socket_that_blocks_is_refused_in_debug_mode(loop: Loop) -> None:
+    loop.set_debug(True)
+
+    async def main(loop: Loop) -> None:
+        with socket.socket() as sock, pytest.raises(ValueError, match="non-blocking"):
+            await loop.sock_recv(sock, 1)
+
+    run(loop, main)
