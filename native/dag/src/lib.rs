@@ -31,6 +31,7 @@ mod limit;
 mod node;
 mod oneshot;
 pub mod picture;
+pub mod redis;
 mod report;
 mod run;
 mod sleepers;

@@ -1,0 +1,187 @@
+//! What the callers and the connection's task share: bytes to be written, and who waits.
+//!
+//! Thread: any. Never: answers a caller under the lock (I3).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use reactor::clock;
+use reactor::signal::Signal;
+
+use crate::redis::answer::Answer;
+use crate::redis::config::Config;
+use crate::redis::failure::Failure;
+use crate::redis::resp::{self, Reply};
+use crate::sync::{Mutex, lock};
+
+struct Waiting {
+    answer: Arc<Answer>,
+    deadline: u64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Encoded, not yet taken by the task.
+    out: Vec<u8>,
+    /// In the order they were encoded, which is the order of the replies.
+    waiting: VecDeque<Waiting>,
+    /// How many of the first are answered as timed out; their replies are still to come.
+    expired: usize,
+    /// The GETs of this turn, where equal ones are sent once.
+    gets: HashMap<Vec<u8>, Arc<Answer>>,
+    /// Callers that found no room.
+    blocked: Vec<Waker>,
+    closed: bool,
+}
+
+pub(crate) struct Link {
+    state: Mutex<State>,
+    /// There is something to write.
+    pub work: Signal,
+    pub config: Config,
+}
+
+impl Link {
+    pub fn new(config: Config) -> Self {
+        Link {
+            state: Mutex::new(State::default()),
+            work: Signal::default(),
+            config,
+        }
+    }
+
+    /// Encodes a command behind those before it. Without room the caller is woken when there is.
+    pub fn send<A: AsRef<[u8]>>(
+        &self,
+        args: &[A],
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Arc<Answer>, Failure>> {
+        let (answer, first) = {
+            let mut state = lock(&self.state);
+            if state.closed {
+                return Poll::Ready(Err(Failure::Closed));
+            }
+            if let Some(answer) = self.same_get(&mut state, args) {
+                return Poll::Ready(Ok(answer));
+            }
+            if state.waiting.len() >= self.config.in_flight {
+                state.blocked.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            let first = state.out.is_empty();
+            resp::encode(&mut state.out, args);
+            let answer = Answer::new();
+            if self.config.coalesce && is_get(args) {
+                state.gets.insert(args[1].as_ref().to_vec(), answer.clone());
+            }
+            let timeout = self.config.timeout.as_nanos() as u64;
+            state.waiting.push_back(Waiting {
+                answer: answer.clone(),
+                deadline: clock::now().saturating_add(timeout),
+            });
+            (answer, first)
+        };
+        // Once per turn: the task takes all there is.
+        if first {
+            self.work.fire();
+        }
+        Poll::Ready(Ok(answer))
+    }
+
+    fn same_get<A: AsRef<[u8]>>(&self, state: &mut State, args: &[A]) -> Option<Arc<Answer>> {
+        if !self.config.coalesce {
+            return None;
+        }
+        if !is_get(args) {
+            // It may write: a GET after it must not be answered by one before it.
+            state.gets.clear();
+            return None;
+        }
+        state.gets.get(args[1].as_ref()).map(Answer::follow)
+    }
+
+    /// Swaps what is to be written with an empty buffer.
+    pub fn take(&self, buffer: &mut Vec<u8>) {
+        let mut state = lock(&self.state);
+        state.gets.clear();
+        std::mem::swap(&mut state.out, buffer);
+    }
+
+    /// Gives replies to those who wait longest, in order.
+    pub fn answer(&self, replies: &mut Vec<Reply>) -> Result<(), Failure> {
+        let mut pairs = Vec::with_capacity(replies.len());
+        let blocked = {
+            let mut state = lock(&self.state);
+            for reply in replies.drain(..) {
+                if matches!(reply, Reply::Push(_)) {
+                    continue;
+                }
+                let Some(waiting) = state.waiting.pop_front() else {
+                    return Err(Failure::Protocol("a reply that nobody asked for"));
+                };
+                state.expired = state.expired.saturating_sub(1);
+                pairs.push((waiting.answer, reply));
+            }
+            std::mem::take(&mut state.blocked)
+        };
+        for (answer, reply) in pairs {
+            answer.fill(match reply {
+                Reply::Error(text) => Err(Failure::Server(text)),
+                reply => Ok(reply),
+            });
+        }
+        blocked.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    /// Answers those who have waited too long; gives the time to look again.
+    pub fn expire(&self) -> Option<u64> {
+        let now = clock::now();
+        let mut late = Vec::new();
+        let next = {
+            let mut state = lock(&self.state);
+            loop {
+                let Some(waiting) = state.waiting.get(state.expired) else {
+                    break None;
+                };
+                if waiting.deadline > now {
+                    break Some(waiting.deadline);
+                }
+                late.push(waiting.answer.clone());
+                state.expired += 1;
+            }
+        };
+        for answer in late {
+            answer.fill(Err(Failure::TimedOut));
+        }
+        next
+    }
+
+    /// Whether so many replies are overdue that the connection is as good as lost.
+    pub fn is_stuck(&self) -> bool {
+        let state = lock(&self.state);
+        state.expired > 0 && (state.expired * 2 > self.config.in_flight)
+    }
+
+    /// The connection is gone: everyone who waits is told, in order, once.
+    pub fn fail(&self, why: &Failure, close: bool) {
+        let (waiting, blocked) = {
+            let mut state = lock(&self.state);
+            state.closed |= close;
+            state.out.clear();
+            state.gets.clear();
+            state.expired = 0;
+            let blocked = std::mem::take(&mut state.blocked);
+            (std::mem::take(&mut state.waiting), blocked)
+        };
+        for waiting in waiting {
+            waiting.answer.fill(Err(why.clone()));
+        }
+        blocked.into_iter().for_each(Waker::wake);
+    }
+}
+
+fn is_get<A: AsRef<[u8]>>(args: &[A]) -> bool {
+    args.len() == 2 && args[0].as_ref().eq_ignore_ascii_case(b"GET")
+}
