@@ -301,8 +301,26 @@ nesting_1000_deep_works(_Config) ->
     ?assert(py_test:pool_threads(one) < 10).
 
 nesting_past_the_stack_is_an_error(_Config) ->
-    ?assertReason({_, _}, py:call(one, py_calls, down, [100_000], #{}, 60_000)),
-    ?assertEqual({ok, 1}, py:call(one, py_calls, down, [1])).
+    Test = self(),
+    ok = py:register_function(down_too_deep, fun([N]) ->
+        case py:call(py_calls, down_too_deep, [N], #{}, 60_000) of
+            {error, {<<"erlang.ErlangError">>, <<"error: 'too_deep'">>}} ->
+                error(too_deep);
+            Innermost ->
+                Test ! {innermost, N, Innermost},
+                error(too_deep)
+        end
+    end),
+    ?assertReason(
+        {<<"erlang.ErlangError">>, _}, py:call(py_calls, down_too_deep, [100_000], #{}, 60_000)
+    ),
+    receive
+        {innermost, Left, Innermost} ->
+            ?assert(Left < 99_000),
+            ?assertReason({'RecursionError', _}, Innermost)
+    end,
+    ok = py:unregister_function(down_too_deep),
+    ?assertEqual({ok, 100}, py:call(one, py_calls, down, [100])).
 
 nesting_through_a_spawned_process_works_on_one_worker(_Config) ->
     ok = py:register_function(down_spawned, fun([N]) ->

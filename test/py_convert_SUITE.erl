@@ -45,7 +45,7 @@ identity(Term) -> py:call(py_tools, identity, [Term]).
 quick(Property) -> quick(Property, 500).
 
 quick(Property, Count) ->
-    ?assertEqual(true, proper:quickcheck(Property, [long_result, quiet, {numtests, Count}, {max_size, 30}])).
+    ?assertEqual(true, proper:quickcheck(Property, [long_result, quiet, {numtests, Count}, {max_size, 14}])).
 
 %% The same to the last bit: 0.0 is not -0.0, and 1 is not 1.0.
 same(A, B) -> term_to_binary(A) =:= term_to_binary(B).
@@ -53,7 +53,7 @@ same(A, B) -> term_to_binary(A) =:= term_to_binary(B).
 %% ---- properties
 
 any_term_comes_back_in_its_normal_form(_Config) ->
-    quick(?FORALL(Term, py_terms:convertible(), comes_back(Term, identity(Term))), 2000),
+    quick(?FORALL(Term, py_terms:convertible(), comes_back(Term, identity(Term))), 1000),
     %% As a local name of an eval, as an argument and an answer of a callback, as a message.
     ok = py:register_function(conv_same, fun([Term]) -> Term end),
     quick(?FORALL(Term, py_terms:convertible(), comes_back(Term, py:eval(<<"x">>, #{x => Term})))),

@@ -17,6 +17,10 @@ def down(depth):
     return 0 if depth == 0 else 1 + erlang.call("down", depth - 1)
 
 
+def down_too_deep(depth):
+    return erlang.call("down_too_deep", depth - 1)
+
+
 def down_spawned(depth):
     return 0 if depth == 0 else 1 + erlang.call("down_spawned", depth - 1)
 
