@@ -190,6 +190,20 @@ def test_the_pieces_of_one_turn_arrive_in_order(loop: Loop) -> None:
     run(loop, main)
 
 
+def test_what_was_ready_before_runs_before_the_data_that_came(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        protocol, theirs = await connected(loop)
+        with theirs:
+            theirs.send(b"x")
+            loop.call_soon(protocol.events.append, "ready")
+            await until(lambda: "data" in protocol.events)
+            assert protocol.events == ["made", "ready", "data"]
+            protocol.transport.close()
+            await protocol.lost
+
+    run(loop, main)
+
+
 def test_half_close_keeps_the_way_back_open(loop: Loop) -> None:
     async def main(loop: Loop) -> None:
         protocol, theirs = await connected(loop)

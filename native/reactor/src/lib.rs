@@ -15,6 +15,7 @@ pub mod poller;
 mod runner;
 pub mod signal;
 pub mod sleep;
+mod source;
 pub mod sync;
 pub mod task_loop;
 pub mod timer;

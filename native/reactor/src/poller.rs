@@ -195,6 +195,11 @@ impl Poller {
         Ok(Waited::Done)
     }
 
+    /// Whether events of the last wait were not taken.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// The events of the last wait, one after the other; the waker's own is served here.
     pub fn next_event(&mut self) -> Option<(Key, Readiness)> {
         loop {

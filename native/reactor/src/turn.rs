@@ -6,13 +6,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use crate::clock;
 use crate::inbox::{Inbox, Poster, Wake};
 use crate::key::{Key, Table};
 use crate::poller::{Poller, Readiness, Waited, Waker};
+use crate::source::Source;
 use crate::timer::{TimerKey, Timers};
 
 /// Whoever runs the work of a loop: `W` is work that runs once, `S` what a descriptor stands for.
@@ -47,14 +48,6 @@ pub enum Outcome {
     Broken,
 }
 
-struct Source<S> {
-    fd: RawFd,
-    interest: Readiness,
-    /// Watched for one event at a time: it is out of sight after each.
-    once: bool,
-    load: S,
-}
-
 /// What wakes this loop, as a type that posters can share.
 pub struct Alarm(Arc<Waker>);
 
@@ -67,19 +60,19 @@ impl Wake for Alarm {
 /// The posting end of a loop.
 pub type Post<W> = Poster<W, Alarm>;
 
-/// How often a key without a source may fire before the epoll set is made anew: once is an event
-/// of this batch whose source has just gone, twice is a closed descriptor with a living twin.
-const GHOSTS: u32 = 2;
-
 pub struct Reactor<W, S> {
-    poller: Poller,
-    sources: Table<Source<S>>,
+    pub(crate) poller: Poller,
+    pub(crate) sources: Table<Source<S>>,
     /// How many sources are in the epoll set.
-    watched: usize,
+    pub(crate) watched: usize,
     timers: Timers<W>,
     ready: VecDeque<W>,
+    /// What the sources and timers of this turn have made ready.
+    urgent: VecDeque<W>,
     inbox: Inbox<W, Alarm>,
-    ghosts: u32,
+    /// A key that fired without a source. Once is an event of this batch whose source has just
+    /// gone, twice is a closed descriptor with a living twin.
+    ghost: Option<Key>,
     now: u64,
 }
 
@@ -94,8 +87,9 @@ impl<W, S> Reactor<W, S> {
             watched: 0,
             timers: Timers::default(),
             ready: VecDeque::new(),
+            urgent: VecDeque::new(),
             inbox,
-            ghosts: 0,
+            ghost: None,
             now: clock::now(),
         })
     }
@@ -107,6 +101,11 @@ impl<W, S> Reactor<W, S> {
     /// Runs at the next turn, after what is ready already.
     pub fn push(&mut self, work: W) {
         self.ready.push_back(work);
+    }
+
+    /// Runs in this turn: for what a source has made ready.
+    pub fn push_now(&mut self, work: W) {
+        self.urgent.push_back(work);
     }
 
     pub fn ready(&self) -> &VecDeque<W> {
@@ -138,114 +137,10 @@ impl<W, S> Reactor<W, S> {
         self.sources.len()
     }
 
-    /// Watches a descriptor until `unregister`, which must come before it is closed.
-    pub fn register(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        interest: Readiness,
-        load: S,
-    ) -> io::Result<Key> {
-        let key = self.sources.insert(Source {
-            fd: fd.as_raw_fd(),
-            interest: Readiness::NONE,
-            once: false,
-            load,
-        });
-        match self.watch(key, fd, interest) {
-            Ok(()) => Ok(key),
-            Err(error) => {
-                self.sources.remove(key);
-                Err(error)
-            }
-        }
-    }
-
-    /// What the source is watched for from now on. A source that is watched for nothing is out of
-    /// the epoll set, else its hang-up would fire for ever.
-    pub fn watch(&mut self, key: Key, fd: BorrowedFd<'_>, interest: Readiness) -> io::Result<()> {
-        let Some(source) = self.sources.get_mut(key) else {
-            return Ok(());
-        };
-        if source.interest == interest {
-            return Ok(());
-        }
-        if source.interest.is_none() {
-            self.poller.add(fd, key, interest)?;
-            self.watched += 1;
-        } else if interest.is_none() {
-            self.poller.delete(fd)?;
-            self.watched -= 1;
-        } else {
-            self.poller.modify(fd, key, interest)?;
-        }
-        source.interest = interest;
-        Ok(())
-    }
-
-    /// Watches for one event. The descriptor may have been closed and opened anew since the last
-    /// one: it is looked up again each time, by one system call. Whether it is a new one.
-    pub fn watch_once(
-        &mut self,
-        key: Key,
-        fd: BorrowedFd<'_>,
-        interest: Readiness,
-    ) -> io::Result<bool> {
-        let Some(source) = self.sources.get_mut(key) else {
-            return Ok(false);
-        };
-        let new = self.poller.arm(fd, key, interest)?;
-        if source.interest.is_none() {
-            self.watched += 1;
-        }
-        source.interest = interest;
-        source.once = true;
-        Ok(new)
-    }
-
-    /// The descriptor of this source has left the epoll set by itself: it was closed.
-    pub fn forget_interest(&mut self, key: Key) {
-        if let Some(source) = self.sources.get_mut(key)
-            && !source.interest.is_none()
-        {
-            source.interest = Readiness::NONE;
-            self.watched -= 1;
-        }
-    }
-
-    pub fn interest(&self, key: Key) -> Readiness {
-        self.sources
-            .get(key)
-            .map_or(Readiness::NONE, |source| source.interest)
-    }
-
-    /// The descriptor of a source.
-    pub fn fd(&self, key: Key) -> Option<RawFd> {
-        self.sources.get(key).map(|source| source.fd)
-    }
-
-    pub fn source(&self, key: Key) -> Option<&S> {
-        self.sources.get(key).map(|source| &source.load)
-    }
-
-    pub fn source_mut(&mut self, key: Key) -> Option<&mut S> {
-        self.sources.get_mut(key).map(|source| &mut source.load)
-    }
-
-    /// Forgets a source. A descriptor that was closed too early is out of the set already.
-    pub fn unregister(&mut self, key: Key, fd: BorrowedFd<'_>) -> Option<S> {
-        let source = self.sources.remove(key)?;
-        if !source.interest.is_none() {
-            self.watched -= 1;
-        }
-        if source.once || !source.interest.is_none() {
-            let _ = self.poller.delete(fd);
-        }
-        Some(source.load)
-    }
-
     /// Gives up everything that is ready, set or watched, for the caller to drop.
     pub fn clear(&mut self) -> (VecDeque<W>, Vec<W>, Vec<S>) {
         self.inbox.take(&mut self.ready);
+        self.ready.append(&mut self.urgent);
         let mut timers = Vec::with_capacity(self.timers.len());
         while let Some(work) = self.timers.pop_due(u64::MAX) {
             timers.push(work);
@@ -257,21 +152,13 @@ impl<W, S> Reactor<W, S> {
         (std::mem::take(&mut self.ready), timers, sources)
     }
 
-    /// Waits for work and runs what there is.
+    /// Waits for work and runs what there is: first what was ready before the wait, then the
+    /// sources that have become ready, then timers. What these make ready runs at the next turn.
     pub fn turn<H: Host<W, S>>(&mut self, host: &mut H) -> io::Result<Outcome> {
         if self.wait(host)? == Waited::Interrupted {
             return Ok(Outcome::Interrupted);
         }
         self.inbox.take(&mut self.ready);
-        if self.dispatch(host)?.is_break() {
-            return Ok(Outcome::Broken);
-        }
-        if !self.timers.is_empty() {
-            self.now = clock::now();
-            while let Some(work) = self.timers.pop_due(self.now) {
-                self.ready.push_back(work);
-            }
-        }
         // Only what is ready now: work that makes work must not starve the descriptors.
         for _ in 0..self.ready.len() {
             let Some(work) = self.ready.pop_front() else {
@@ -281,14 +168,39 @@ impl<W, S> Reactor<W, S> {
                 return Ok(Outcome::Broken);
             }
         }
+        if self.dispatch(host)?.is_break() || self.run_urgent(host).is_break() {
+            // What is left of this turn comes first in the next.
+            while let Some(work) = self.urgent.pop_back() {
+                self.ready.push_front(work);
+            }
+            return Ok(Outcome::Broken);
+        }
         match host.turn_end(self) {
             ControlFlow::Continue(()) => Ok(Outcome::Done),
             ControlFlow::Break(()) => Ok(Outcome::Broken),
         }
     }
 
+    /// Runs what the sources of this turn and its due timers have made ready.
+    fn run_urgent<H: Host<W, S>>(&mut self, host: &mut H) -> ControlFlow<()> {
+        if !self.timers.is_empty() {
+            self.now = clock::now();
+            while let Some(work) = self.timers.pop_due(self.now) {
+                self.urgent.push_back(work);
+            }
+        }
+        while let Some(work) = self.urgent.pop_front() {
+            host.run(self, work)?;
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Descriptors are looked at in every turn; the loop sleeps only when nothing is ready.
     fn wait<H: Host<W, S>>(&mut self, host: &mut H) -> io::Result<Waited> {
+        // A turn that was broken off has left events: one-time watches tell them only once.
+        if self.poller.has_events() {
+            return Ok(Waited::Done);
+        }
         let timeout = self.timeout();
         if timeout == Some(0) {
             if self.watched == 0 {
@@ -315,11 +227,12 @@ impl<W, S> Reactor<W, S> {
     }
 
     fn dispatch<H: Host<W, S>>(&mut self, host: &mut H) -> io::Result<ControlFlow<()>> {
-        let mut ghosts = false;
+        let (mut ghost, mut again) = (None, false);
         while let Some((key, event)) = self.poller.next_event() {
             // A stale key finds nothing: its source went earlier in this same batch.
             let Some(source) = self.sources.get_mut(key) else {
-                ghosts = true;
+                again |= self.ghost == Some(key);
+                ghost = ghost.or(Some(key));
                 continue;
             };
             let is = Readiness {
@@ -334,36 +247,12 @@ impl<W, S> Reactor<W, S> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        self.ghosts = if ghosts { self.ghosts + 1 } else { 0 };
-        if self.ghosts >= GHOSTS {
-            self.ghosts = 0;
+        self.ghost = ghost;
+        if again {
+            self.ghost = None;
             self.rebuild(host)?;
         }
         Ok(ControlFlow::Continue(()))
-    }
-
-    /// A descriptor that was closed while a twin of it lives goes on firing and can't be removed:
-    /// only a new set is free of it.
-    fn rebuild<H: Host<W, S>>(&mut self, host: &H) -> io::Result<()> {
-        self.poller.reset()?;
-        self.watched = 0;
-        for (key, source) in self.sources.iter_mut() {
-            if source.interest.is_none() {
-                continue;
-            }
-            let fd = host.lend(source.fd);
-            let added = if source.once {
-                self.poller.arm(fd, key, source.interest).map(drop)
-            } else {
-                self.poller.add(fd, key, source.interest)
-            };
-            match added {
-                Ok(()) => self.watched += 1,
-                // Closed behind our back: it can't become ready any more.
-                Err(_) => source.interest = Readiness::NONE,
-            }
-        }
-        Ok(())
     }
 
     /// Whether everything that was posted or pushed so far has run.

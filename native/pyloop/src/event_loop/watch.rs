@@ -197,13 +197,13 @@ impl LoopCore {
             if is.readable
                 && let Some(call) = reader
             {
-                reactor.push(Work::Soon(call));
+                reactor.push_now(Work::Soon(call));
             }
             // Both bits are served in this turn: a skipped writer would wait a whole turn.
             if is.writable
                 && let Some(call) = writer
             {
-                reactor.push(Work::Soon(call));
+                reactor.push_now(Work::Soon(call));
             }
             None
         });
