@@ -3,8 +3,8 @@
 //! Thread: whoever ended the last input. Never: runs a node's function, or has a lock while a
 //! condition runs (I3).
 
+use crate::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use reactor::clock;
 

@@ -2,8 +2,8 @@
 //!
 //! Thread: any. Never: ends a node that has ended; the first reason is the one that counts.
 
+use crate::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::Error;

@@ -3,8 +3,8 @@
 //! Thread: whoever ran the node, or cancelled it. Never: ends a node twice; recurses (a chain of
 //! 10^5 skipped nodes is a loop here); drops a value or a task under a lock (I3).
 
+use crate::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use reactor::clock;
 

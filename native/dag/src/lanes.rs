@@ -2,9 +2,9 @@
 //!
 //! Thread: any. A run is refused as a whole or admitted as a whole: its nodes find room always.
 
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use reactor::{Handle, TaskLoop, clock};
 

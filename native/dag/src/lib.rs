@@ -28,6 +28,8 @@ mod error;
 mod graph;
 mod lanes;
 mod limit;
+#[cfg(all(test, loom))]
+mod models;
 mod node;
 mod oneshot;
 pub mod picture;

@@ -96,3 +96,34 @@ impl Drop for Permit {
         self.0.release();
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::models::Count;
+    use loom::thread;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::Context;
+
+    #[test]
+    fn a_permit_is_never_lost_though_a_waiter_gives_up() {
+        loom::model(|| {
+            let limit = Limit::new(1);
+            let (_, waker) = Count::waker();
+            let mut context = Context::from_waker(&waker);
+            let held = match pin!(limit.acquire()).poll(&mut context) {
+                std::task::Poll::Ready(permit) => permit,
+                std::task::Poll::Pending => panic!("a free limit"),
+            };
+            let releasing = thread::spawn(move || drop(held));
+            {
+                let mut waiting = pin!(limit.acquire());
+                let _ = waiting.as_mut().poll(&mut context);
+                // Given up here, perhaps just when the permit came.
+            }
+            assert!(releasing.join().is_ok());
+            assert!(pin!(limit.acquire()).poll(&mut context).is_ready());
+        });
+    }
+}

@@ -88,3 +88,32 @@ impl<T> Drop for Receiver<T> {
         drop(state);
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::models::Count;
+    use loom::thread;
+
+    fn check(sends: bool) {
+        loom::model(move || {
+            let (woken, waker) = Count::waker();
+            let (sender, mut receiver) = oneshot();
+            let sending = thread::spawn(move || if sends { sender.send(1) } else { drop(sender) });
+            let mut context = Context::from_waker(&waker);
+            let mut found = Pin::new(&mut receiver).poll(&mut context);
+            assert!(sending.join().is_ok());
+            if found.is_pending() {
+                assert_eq!(woken.get(), 1);
+                found = Pin::new(&mut receiver).poll(&mut context);
+            }
+            assert_eq!(found, Poll::Ready(sends.then_some(1)));
+        });
+    }
+
+    #[test]
+    fn the_value_or_the_end_of_the_sender_is_never_missed() {
+        check(true);
+        check(false);
+    }
+}

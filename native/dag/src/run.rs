@@ -2,10 +2,10 @@
 //!
 //! Thread: any. Each node ends exactly once (`complete`); the run ends with its last node.
 
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 //!
 //! Thread: any; `run_here` a thread of the pool.
 
+use crate::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use reactor::clock;
 

@@ -230,6 +230,25 @@ fn a_silent_server_times_out_each_command() {
 }
 
 #[test]
+fn a_connection_that_stays_silent_is_given_up_and_made_anew() {
+    let connections = AtomicUsize::new(0);
+    let (path, config) = fake(move |mut stream| {
+        if connections.fetch_add(1, Ordering::SeqCst) == 0 {
+            return std::mem::forget(stream);
+        }
+        thread::spawn(move || {
+            while let Ok(1..) = stream.read(&mut [0; 4096]) {
+                stream.write_all(b"+here\r\n").unwrap();
+            }
+        });
+    });
+    let tasks = tasks();
+    let redis = Redis::open(tasks.handle(), config).unwrap();
+    while block_on(redis.get("a")) != Ok(bytes("here")) {}
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn a_late_reply_goes_to_the_command_it_belongs_to() {
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);

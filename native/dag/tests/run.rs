@@ -198,6 +198,39 @@ fn a_run_whose_lanes_stop_ends_as_stopped() {
 }
 
 #[test]
+fn nodes_that_are_queued_when_the_lanes_stop_end_without_running() {
+    let lanes = Lanes::start(1, 10).unwrap();
+    let (held, hold) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (inside, release) = (held.clone(), hold.clone());
+    let mut builder = Graph::builder().node(Node::cpu("holds", move |given| {
+        inside.wait();
+        release.wait();
+        // The loop has ended by now, and with it the run of the waiting node.
+        while !given.is_cancelled() {
+            std::thread::yield_now();
+        }
+        Ok(Value::absent())
+    }));
+    builder.add(never("waits"));
+    for n in 0..100 {
+        builder.add(Node::cpu(&format!("queued {n}"), |_| Ok(Value::absent())));
+    }
+    let graph = builder.build().unwrap();
+    let run = lanes
+        .run(&graph, NO_INPUTS, Options::default().partial())
+        .unwrap();
+    held.wait();
+    std::thread::scope(|scope| {
+        scope.spawn(|| lanes.stop());
+        hold.wait();
+    });
+    let report = run.wait().unwrap();
+    assert_eq!(report.error, Some(Error::Stopped));
+    let cancelled = |node: &dag::NodeReport| node.outcome == Some(Outcome::Cancelled);
+    assert!(report.nodes.iter().skip(1).all(cancelled));
+}
+
+#[test]
 fn a_run_above_the_bound_is_refused_and_admitted_again_later() {
     let lanes = Lanes::start(1, 1).unwrap();
     let graph = Graph::builder().node(never("n")).build().unwrap();

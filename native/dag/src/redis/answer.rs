@@ -75,3 +75,33 @@ impl Answer {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::models::Count;
+    use loom::thread;
+
+    #[test]
+    fn a_waiter_finds_the_answer_or_is_woken_and_the_first_answer_stays() {
+        loom::model(|| {
+            let (woken, waker) = Count::waker();
+            let answer = Answer::new();
+            let filling = {
+                let answer = answer.clone();
+                thread::spawn(move || answer.fill(Ok(Reply::Int(1))))
+            };
+            let seen = answer.poll(&mut Context::from_waker(&waker));
+            assert!(filling.join().is_ok());
+            answer.fill(Err(Failure::TimedOut));
+            match seen {
+                Poll::Ready(found) => assert_eq!(found, Ok(Reply::Int(1))),
+                Poll::Pending => {
+                    assert_eq!(woken.get(), 1);
+                    let found = answer.poll(&mut Context::from_waker(&waker));
+                    assert_eq!(found, Poll::Ready(Ok(Reply::Int(1))));
+                }
+            }
+        });
+    }
+}

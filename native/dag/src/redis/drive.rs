@@ -24,6 +24,9 @@ use crate::redis::resp::{self, Decoder, Reply};
 const CHUNK: usize = 64 << 10;
 const TURN: usize = 16;
 
+/// After how many timeouts without a byte the connection is given up.
+const SILENCE: u64 = 3;
+
 /// Answers everyone when the task ends, however it does.
 struct Last(Arc<Link>);
 
@@ -65,6 +68,8 @@ struct Connection<'a> {
     replies: Vec<Reply>,
     /// Looks for commands that have waited too long.
     alarm: Option<Sleep>,
+    /// When the last bytes came.
+    heard: u64,
 }
 
 impl<'a> Connection<'a> {
@@ -83,6 +88,7 @@ impl<'a> Connection<'a> {
             decoder: Decoder::default(),
             replies: Vec::new(),
             alarm: None,
+            heard: clock::now(),
         };
         let greeting = greeting(&link.config);
         for command in &greeting {
@@ -177,7 +183,10 @@ impl<'a> Connection<'a> {
             let room = &mut self.input[self.filled..];
             match recv(self.socket.get_ref(), room, RecvFlags::empty()) {
                 Ok((0, _)) => return Err(Failure::Lost("closed by the server".to_owned())),
-                Ok((count, _)) => self.filled += count,
+                Ok((count, _)) => {
+                    self.filled += count;
+                    self.heard = clock::now();
+                }
                 Err(Errno::AGAIN | Errno::INTR) => continue,
                 Err(error) => return Err(lost(error.into())),
             }
@@ -204,13 +213,13 @@ impl<'a> Connection<'a> {
     }
 
     /// One timer for all: it comes up when the one who waited longest when it was set is due.
+    /// Where nobody waits there is none.
     fn watch_time(&mut self, context: &mut Context<'_>) -> Result<(), Failure> {
         loop {
             if self.alarm.is_none() {
-                let timeout = self.link.config.timeout.as_nanos() as u64;
                 let next = self.link.expire();
-                let next = next.unwrap_or_else(|| clock::now().saturating_add(timeout));
-                self.alarm = Some(self.io.sleep_until(next));
+                self.check_silence()?;
+                self.alarm = next.map(|next| self.io.sleep_until(next));
             }
             let Some(alarm) = &mut self.alarm else {
                 return Ok(());
@@ -220,11 +229,16 @@ impl<'a> Connection<'a> {
                 Poll::Ready(Err(_)) => return Err(Failure::Closed),
                 Poll::Ready(Ok(())) => self.alarm = None,
             }
-            self.link.expire();
-            if self.link.is_stuck() {
-                return Err(Failure::Lost("the server does not answer".to_owned()));
-            }
         }
+    }
+
+    /// A server that has been silent for so long, with replies overdue, is as good as lost.
+    fn check_silence(&self) -> Result<(), Failure> {
+        let patience = self.link.config.timeout.as_nanos() as u64 * SILENCE;
+        if self.link.is_overdue() && clock::now().saturating_sub(self.heard) > patience {
+            return Err(Failure::Lost("the server does not answer".to_owned()));
+        }
+        Ok(())
     }
 }
 

@@ -158,10 +158,9 @@ impl Link {
         next
     }
 
-    /// Whether so many replies are overdue that the connection is as good as lost.
-    pub fn is_stuck(&self) -> bool {
-        let state = lock(&self.state);
-        state.expired > 0 && (state.expired * 2 > self.config.in_flight)
+    /// Whether a reply is still to come for a command that has timed out.
+    pub fn is_overdue(&self) -> bool {
+        lock(&self.state).expired > 0
     }
 
     /// The connection is gone: everyone who waits is told, in order, once.
