@@ -13,11 +13,12 @@ start_link(Name, Size) ->
 -spec init({atom(), pos_integer()}) ->
     {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init({Name, Size}) ->
-    %% A worker is replaced by itself; without its pool no worker stays.
+    %% Without its pool no worker stays.
     Flags = #{strategy => rest_for_one, intensity => 100, period => 10},
     Pool = #{id => py_pool, start => {py_pool, start_link, [Name, Size]}},
-    Workers = [
-        #{id => {py_worker, N}, start => {py_worker, start_link, [Name]}}
-     || N <- lists:seq(1, Size)
-    ],
-    {ok, {Flags, [Pool | Workers]}}.
+    Workers = #{
+        id => py_worker_sup,
+        start => {py_worker_sup, start_link, [Name, Size]},
+        type => supervisor
+    },
+    {ok, {Flags, [Pool, Workers]}}.

@@ -149,7 +149,8 @@ pool_threads(Name) ->
 -spec workers(main) -> [pid()].
 workers(main) ->
     [Sup] = [P || {{py_pool_sup, main}, P, _, _} <- supervisor:which_children(erlang_python_sup)],
-    [Pid || {{py_worker, _}, Pid, _, _} <- supervisor:which_children(Sup), is_pid(Pid)].
+    [Workers] = [P || {py_worker_sup, P, _, _} <- supervisor:which_children(Sup)],
+    [Pid || {{py_worker, _}, Pid, _, _} <- supervisor:which_children(Workers), is_pid(Pid)].
 
 %% A node of its own, reached over its standard input and output, with settings of the application.
 -spec peer([{atom(), term()}]) -> pid().
