@@ -118,8 +118,10 @@ turns(Left) ->
     case atomics:sub_get(Left, 1, ?TURN) of
         More when More > 0 ->
             {_, Monitor} = spawn_monitor(fun() -> turn(?TURN) end),
-            receive {'DOWN', Monitor, process, _, normal} -> ok end,
-            turns(Left);
+            receive
+                {'DOWN', Monitor, process, _, normal} -> turns(Left);
+                {'DOWN', Monitor, process, _, Why} -> exit(Why)
+            end;
         _ ->
             ok
     end.
@@ -132,8 +134,11 @@ turn(N) ->
     turn(N - 1).
 
 one(N) when N rem 1000 =:= 500 ->
-    {error, timeout} = py:call(time, sleep, [0.005], #{}, 1),
-    ok;
+    case py:call(time, sleep, [0.005], #{}, 1) of
+        {error, timeout} -> ok;
+        %% On a busy machine the sleep may be over before the timeout is noticed.
+        {ok, none} -> ok
+    end;
 one(N) when N rem 100 =:= 1 ->
     {ok, 3} = py:call(soak_mod, down, [3]),
     ok;
