@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import os
 import selectors
 import signal
 import sys
@@ -56,6 +57,18 @@ class _Watched:
         return selectors.SelectorKey(fd, fd, watched, None)
 
 
+# A child of os.fork() has the parent's loops, and must leave alone what they watch.
+_loops: weakref.WeakSet[ErlangEventLoop] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for loop in list(_loops):
+        loop._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class ErlangEventLoop(DebugMode, Sockets, Connections, LoopCore, asyncio.SelectorEventLoop):
     """An asyncio event loop. Every loop is isolated from the others, whatever ``isolated`` says."""
 
@@ -64,6 +77,7 @@ class ErlangEventLoop(DebugMode, Sockets, Connections, LoopCore, asyncio.Selecto
         self._selector = _Watched(self)
         self._ssock: Any = None
         self._csock: Any = None
+        _loops.add(self)
         # The descriptor by which other threads wake the loop.
         self._internal_fds += 1
         self._transports: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -108,7 +122,7 @@ class ErlangEventLoop(DebugMode, Sockets, Connections, LoopCore, asyncio.Selecto
         if self._ssock is not None:
             self._close_self_pipe()
         base_events.BaseEventLoop.close(self)
-        self._drop_all()
+        self._end()
         self._selector = None
         self._internal_fds -= 1
 

@@ -91,6 +91,8 @@ pub struct LoopCore {
     closed: Cell<bool>,
     debug: Cell<bool>,
     stopping: Cell<bool>,
+    /// This process is a child of the one that made the loop.
+    forked: Cell<bool>,
     /// A turn is on the stack of some thread.
     turning: Cell<bool>,
     /// The thread that runs the loop, as Python counts them; 0 for none.
@@ -123,6 +125,10 @@ impl LoopCore {
 
     fn check_closed<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         if self.closed.get() {
+            if self.forked.get() {
+                let text = "this event loop belongs to the parent process: make a new one";
+                return Err(PyError::new(py, Builtin::RuntimeError, text));
+            }
             let text = "Event loop is closed";
             return Err(PyError::new(py, Builtin::RuntimeError, text));
         }
@@ -153,6 +159,21 @@ impl LoopCore {
         drop(self.reactor(LoopReactor::clear));
         self.io.keys.borrow_mut().clear();
         drop(self.io.flushes.take());
+    }
+
+    /// Everything waits no more, and the descriptors are given back.
+    fn end(&self) {
+        self.drop_all();
+        self.reactor(LoopReactor::close);
+    }
+
+    /// This process is a child: the loop is the parent's, and so is what it watches.
+    fn part_from_parent<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        self.forked.set(true);
+        self.closed.set(true);
+        self.owner.set(0);
+        self.reactor(LoopReactor::part_from_parent)
+            .map_err(|error| PyError::from_io(py, &error))
     }
 }
 
@@ -186,6 +207,7 @@ impl Native for LoopCore {
             closed: Cell::new(false),
             debug: Cell::new(false),
             stopping: Cell::new(false),
+            forked: Cell::new(false),
             turning: Cell::new(false),
             owner: Cell::new(0),
             io: Io {

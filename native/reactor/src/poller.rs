@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::inbox::Wake;
 use crate::key::Key;
+use crate::sync::Mutex;
 
 /// What a descriptor is ready for, or is watched for. Each bit stands for itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,12 +66,16 @@ pub enum Waited {
 }
 
 /// Ends the wait of its loop, from any thread.
-pub struct Waker(OwnedFd);
+///
+/// The lock is for the end: a loop that is closed takes its descriptor with it.
+pub struct Waker(Mutex<Option<OwnedFd>>);
 
 impl Wake for Waker {
     fn wake(&self) {
         // A full counter is awake already; nothing else can fail on an open eventfd.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+        if let Some(fd) = &*self.0.lock() {
+            let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+        }
     }
 }
 
@@ -81,7 +86,8 @@ const WAKER: u64 = u64::MAX;
 const BATCH: usize = 1024;
 
 pub struct Poller {
-    epoll: OwnedFd,
+    /// `None` once it is closed.
+    epoll: Option<OwnedFd>,
     waker: Arc<Waker>,
     events: Vec<epoll::Event>,
     /// Linux before 5.11 has no `epoll_pwait2`.
@@ -93,8 +99,8 @@ impl Poller {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let poller = Poller {
-            epoll,
-            waker: Arc::new(Waker(waker)),
+            epoll: Some(epoll),
+            waker: Arc::new(Waker(Mutex::new(Some(waker)))),
             events: Vec::with_capacity(BATCH),
             old_kernel: None,
         };
@@ -104,8 +110,22 @@ impl Poller {
 
     fn watch_waker(&self) -> io::Result<()> {
         let data = epoll::EventData::new_u64(WAKER);
-        epoll::add(&self.epoll, &self.waker.0, data, epoll::EventFlags::IN)?;
+        if let Some(waker) = &*self.waker.0.lock() {
+            epoll::add(self.set()?, waker, data, epoll::EventFlags::IN)?;
+        }
         Ok(())
+    }
+
+    fn set(&self) -> io::Result<&OwnedFd> {
+        self.epoll.as_ref().ok_or_else(|| Errno::BADF.into())
+    }
+
+    /// Gives the descriptors back; nothing can be watched any more.
+    pub fn close(&mut self) {
+        self.epoll = None;
+        self.old_kernel = None;
+        self.events.clear();
+        drop(self.waker.0.lock().take());
     }
 
     pub fn waker(&self) -> Arc<Waker> {
@@ -114,12 +134,12 @@ impl Poller {
 
     pub fn add(&self, fd: BorrowedFd<'_>, key: Key, interest: Readiness) -> io::Result<()> {
         let data = epoll::EventData::new_u64(key.to_u64());
-        Ok(epoll::add(&self.epoll, fd, data, interest.flags())?)
+        Ok(epoll::add(self.set()?, fd, data, interest.flags())?)
     }
 
     pub fn modify(&self, fd: BorrowedFd<'_>, key: Key, interest: Readiness) -> io::Result<()> {
         let data = epoll::EventData::new_u64(key.to_u64());
-        Ok(epoll::modify(&self.epoll, fd, data, interest.flags())?)
+        Ok(epoll::modify(self.set()?, fd, data, interest.flags())?)
     }
 
     /// Watches for one event; a descriptor that is not in the set, or no longer, is added.
@@ -127,9 +147,9 @@ impl Poller {
     pub fn arm(&self, fd: BorrowedFd<'_>, key: Key, interest: Readiness) -> io::Result<bool> {
         let data = epoll::EventData::new_u64(key.to_u64());
         let flags = interest.flags() | epoll::EventFlags::ONESHOT;
-        match epoll::modify(&self.epoll, fd, data, flags) {
+        match epoll::modify(self.set()?, fd, data, flags) {
             Err(Errno::NOENT) => {
-                epoll::add(&self.epoll, fd, data, flags)?;
+                epoll::add(self.set()?, fd, data, flags)?;
                 Ok(true)
             }
             other => Ok(other.map(|()| false)?),
@@ -137,14 +157,14 @@ impl Poller {
     }
 
     pub fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(epoll::delete(&self.epoll, fd)?)
+        Ok(epoll::delete(self.set()?, fd)?)
     }
 
     /// Starts again with an empty set: what a closed descriptor left behind in the old one is gone.
     pub fn reset(&mut self) -> io::Result<()> {
-        self.epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        self.epoll = Some(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         if self.old_kernel.is_some() {
-            self.old_kernel = Some(Epoll(self.epoll.try_clone()?));
+            self.old_kernel = Some(Epoll(self.set()?.try_clone()?));
         }
         self.watch_waker()
     }
@@ -156,11 +176,14 @@ impl Poller {
             return self.wait_on_old_kernel(timeout);
         }
         let time = timeout.map(timespec);
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), time.as_ref()) {
+        let Some(set) = &self.epoll else {
+            return Err(Errno::BADF.into());
+        };
+        match epoll::wait(set, spare_capacity(&mut self.events), time.as_ref()) {
             Ok(_) => Ok(Waited::Done),
             Err(Errno::INTR) => Ok(Waited::Interrupted),
             Err(Errno::NOSYS) => {
-                self.old_kernel = Some(Epoll(self.epoll.try_clone()?));
+                self.old_kernel = Some(Epoll(self.set()?.try_clone()?));
                 self.wait_on_old_kernel(timeout)
             }
             Err(error) => Err(error.into()),
@@ -174,7 +197,7 @@ impl Poller {
         };
         if timeout != Some(0) {
             let time = timeout.map(timespec);
-            let mut fds = [PollFd::new(&self.epoll, PollFlags::IN)];
+            let mut fds = [PollFd::new(self.set()?, PollFlags::IN)];
             match poll(&mut fds, time.as_ref()) {
                 Ok(_) => {}
                 Err(Errno::INTR) => return Ok(Waited::Interrupted),
@@ -209,18 +232,20 @@ impl Poller {
                 return Some((Key::from_u64(data), Readiness::from_flags(event.flags)));
             }
             let mut count = [0; 8];
-            // Nothing to read means that it was read already.
-            let _ = rustix::io::read(&self.waker.0, &mut count);
+            if let Some(waker) = &*self.waker.0.lock() {
+                // Nothing to read means that it was read already.
+                let _ = rustix::io::read(waker, &mut count);
+            }
         }
     }
 
     /// Readable while something is ready: for a driver that watches the loop from outside.
-    pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+    pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.epoll.as_ref().map(AsFd::as_fd)
     }
 
     pub(crate) fn pretend_old_kernel(&mut self) -> io::Result<()> {
-        self.old_kernel = Some(Epoll(self.epoll.try_clone()?));
+        self.old_kernel = Some(Epoll(self.set()?.try_clone()?));
         Ok(())
     }
 }

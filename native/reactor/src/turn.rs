@@ -255,6 +255,17 @@ impl<W, S> Reactor<W, S> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// The end: posts are refused, the descriptors are given back. `clear` comes before it.
+    pub fn close(&mut self) {
+        self.inbox.poster().stop();
+        self.poller.close();
+    }
+
+    /// After a fork: the epoll set is the parent's too, so the child takes one of its own.
+    pub fn part_from_parent(&mut self) -> io::Result<()> {
+        self.poller.reset()
+    }
+
     /// Whether everything that was posted or pushed so far has run.
     pub fn is_drained(&mut self) -> bool {
         self.inbox.take(&mut self.ready);

@@ -9,7 +9,7 @@ use super::{LoopCore, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 28] = [
+pub(super) static METHODS: [Function; 30] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -122,15 +122,27 @@ pub(super) static METHODS: [Function; 28] = [
     ),
     method!(
         LoopCore,
-        c"_drop_all",
-        drop_all,
-        c"Drops all that waits in the loop."
+        c"_end",
+        end,
+        c"Drops all that waits and gives the descriptors back."
     ),
     method!(
         LoopCore,
         c"_stream",
         streams::stream,
         c"The transport of a connected socket."
+    ),
+    method!(
+        LoopCore,
+        c"_check_closed",
+        check_closed,
+        c"Refuses a loop that is closed, or the parent's."
+    ),
+    method!(
+        LoopCore,
+        c"_after_fork",
+        after_fork,
+        c"This process is a child."
     ),
     method!(
         LoopCore,
@@ -197,8 +209,18 @@ fn wake<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<
     Ok(Obj::none(args.py()))
 }
 
-fn drop_all<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
-    core.drop_all();
+fn end<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    core.end();
+    Ok(Obj::none(args.py()))
+}
+
+fn check_closed<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    core.check_closed(args.py())?;
+    Ok(Obj::none(args.py()))
+}
+
+fn after_fork<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    core.part_from_parent(args.py())?;
     Ok(Obj::none(args.py()))
 }
 

@@ -188,6 +188,9 @@ fn drive<'py>(core: &LoopCore, driver: &mut Driver<'_, 'py>, once: bool) -> PyRe
         // SAFETY: this thread owns the loop, and `current` is `reactor` outside of callbacks.
         let reactor = unsafe { &mut *core.reactor };
         let outcome = reactor.turn(driver);
+        if core.forked.get() {
+            core.check_closed(py)?;
+        }
         match outcome.map_err(|error| PyError::from_io(py, &error))? {
             Outcome::Done => {}
             // The handlers of signals run at the next turn; `_run_once` has had its turn.
