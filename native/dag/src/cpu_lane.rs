@@ -122,13 +122,21 @@ pub(crate) fn index_here() -> Option<u16> {
 
 fn work(shared: &Shared) {
     let mut tick = 0_u32;
+    let mut slept = false;
     loop {
         tick = tick.wrapping_add(1);
         let job = match next(shared, tick) {
             Some(job) => job,
-            None if shared.sleepers.sleep(|| has_work(shared)) => continue,
+            None if shared.sleepers.sleep(|| has_work(shared)) => {
+                slept = true;
+                continue;
+            }
             None => break,
         };
+        // One wake may stand for several pushes: whoever wakes passes it on.
+        if std::mem::take(&mut slept) && has_work(shared) {
+            shared.sleepers.wake_one();
+        }
         // A bug of ours in one job must not end the thread (I7); a node's own panic is its result.
         let _ = contain(|| match job {
             Job::Node(ticket) => ticket.run_here(),

@@ -54,7 +54,10 @@ impl Sleepers {
         while !found && bell.tokens == 0 && !bell.stopped {
             bell = wait(&self.rung, bell);
         }
-        bell.tokens = bell.tokens.saturating_sub(1);
+        // Who found work himself leaves the wake to the one it was meant for.
+        if !found {
+            bell.tokens = bell.tokens.saturating_sub(1);
+        }
         self.idle.fetch_sub(1, Ordering::Relaxed);
         !bell.stopped
     }

@@ -112,6 +112,8 @@ fn run<W, S, H: Host<W, S>>(reactor: &mut Reactor<W, S>, host: &mut H) {
             Ok(Err(_)) => return,
         }
         if poster.is_stopped() && reactor.is_drained() {
+            // Once more: the stop may have come after the host looked for it.
+            let _ = catch_unwind(AssertUnwindSafe(|| host.turn_end(reactor)));
             return;
         }
     }
