@@ -19,6 +19,8 @@ pub struct Member {
     signal: AtomicU32,
     /// Set when it should end after its job.
     retired: AtomicBool,
+    /// It came when the others waited, and goes when it is not needed.
+    surplus: AtomicBool,
 }
 
 /// Not loom's: numbers of threads are no part of the model.
@@ -33,6 +35,7 @@ impl Member {
             handle: thread::current(),
             signal: AtomicU32::new(0),
             retired: AtomicBool::new(false),
+            surplus: AtomicBool::new(false),
         }
     }
 
@@ -49,6 +52,15 @@ impl Member {
 
     pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_surplus(&self) {
+        // Relaxed: set before it is listed, under the lock of the members.
+        self.surplus.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_surplus(&self) -> bool {
+        self.surplus.load(Ordering::Relaxed)
     }
 
     /// Something was posted for it.

@@ -235,6 +235,7 @@ impl<J> Crew<J> {
         let mut members = lock(&self.members);
         if surplus {
             members.coming -= 1;
+            me.set_surplus();
         }
         members.all.push(me.clone());
     }
@@ -261,9 +262,10 @@ impl<J> Crew<J> {
         }
     }
 
-    /// What a thread without a job does: waits to lead, or stands by. `surplus`: it ends when there
+    /// What a thread without a job does: waits to lead, or stands by. A surplus one ends when there
     /// is nothing to do for a while.
-    pub fn follow(&self, me: &Arc<Member>, surplus: bool) -> Turn {
+    pub fn follow(&self, me: &Arc<Member>) -> Turn {
+        let surplus = me.is_surplus();
         lock(&self.members).idle.push(me.clone());
         loop {
             let seen = me.signal();
@@ -355,9 +357,12 @@ impl<J> Crew<J> {
 
     /// The leader has nothing to do: awake for `spin`, then asleep. Returns whether work came while
     /// it was still awake.
-    pub fn idle(&self, me: &Member, spin: Duration, surplus: bool) -> bool {
+    pub fn idle(&self, me: &Member, spin: Duration) -> bool {
         if me.spin(spin, || self.queue.has_fresh()) {
             return true;
+        }
+        if me.is_surplus() && self.step_down(me) {
+            return false;
         }
         let seen = me.signal();
         if !self.lead.say(me, State::Sleeping) {
@@ -366,31 +371,28 @@ impl<J> Crew<J> {
         // SeqCst, pairs with the fence in `ring`.
         fence(Ordering::SeqCst);
         if self.is_empty() && self.may_take(me) {
-            me.wait(seen, surplus.then_some(SURPLUS_STAYS));
+            me.wait(seen, me.is_surplus().then_some(SURPLUS_STAYS));
         }
         self.lead.say(me, State::Idle);
-        if surplus && me.signal() == seen {
-            self.step_down(me);
-        }
         false
     }
 
-    /// A surplus thread gives the lead to one that stays, so that it can end.
-    fn step_down(&self, me: &Member) {
+    /// A surplus thread gives the lead to one that stays, so that it can end. `false`: there is none.
+    fn step_down(&self, me: &Member) -> bool {
         let next = {
             let mut members = lock(&self.members);
-            if !self.lead.is_of(me) {
-                return;
+            let stays = members.idle.iter().rposition(|member| !member.is_surplus());
+            match stays {
+                Some(index) if self.lead.is_of(me) => {
+                    let next = members.idle.remove(index);
+                    self.set_leader(&mut members, &next);
+                    next
+                }
+                _ => return false,
             }
-            let next = members.idle.pop();
-            if let Some(member) = &next {
-                self.set_leader(&mut members, member);
-            }
-            next
         };
-        if let Some(member) = next {
-            member.wake();
-        }
+        next.wake();
+        true
     }
 
     /// A thread begins to wait for somebody else in its job: if it leads, another one shall.

@@ -36,7 +36,7 @@ fn crew(size: usize, max_queue: usize) -> Arc<Crew<usize>> {
 fn work(crew: &Crew<usize>, sum: &AtomicUsize) {
     let me = Arc::new(Member::current());
     crew.join(&me, false);
-    while crew.follow(&me, false) == Turn::Lead {
+    while crew.follow(&me) == Turn::Lead {
         while crew.may_take(&me) {
             match crew.pop() {
                 Some(job) => {
@@ -45,7 +45,7 @@ fn work(crew: &Crew<usize>, sum: &AtomicUsize) {
                     crew.ends(&me);
                 }
                 None => {
-                    crew.idle(&me, Duration::ZERO, false);
+                    crew.idle(&me, Duration::ZERO);
                 }
             }
         }
@@ -111,7 +111,7 @@ fn a_leader_that_blocks_gives_the_lead_to_an_idle_thread() {
             thread::spawn(move || {
                 let me = Arc::new(Member::current());
                 crew.join(&me, false);
-                if crew.follow(&me, false) == Turn::Lead {
+                if crew.follow(&me) == Turn::Lead {
                     crew.starts(&me);
                     let seen = me.signal();
                     *lock(&blocked) = Some(me.clone());
@@ -131,11 +131,11 @@ fn a_leader_that_blocks_gives_the_lead_to_an_idle_thread() {
                 let me = Arc::new(Member::current());
                 crew.join(&me, false);
                 let mut ran = None;
-                while ran.is_none() && crew.follow(&me, false) == Turn::Lead {
+                while ran.is_none() && crew.follow(&me) == Turn::Lead {
                     while ran.is_none() && crew.may_take(&me) {
                         ran = crew.pop();
                         if ran.is_none() {
-                            crew.idle(&me, Duration::ZERO, false);
+                            crew.idle(&me, Duration::ZERO);
                         }
                     }
                 }
@@ -165,10 +165,10 @@ fn jobs_that_block_run_side_by_side() {
             move || {
                 let me = Arc::new(Member::current());
                 crew.join(&me, false);
-                while crew.follow(&me, false) == Turn::Lead {
+                while crew.follow(&me) == Turn::Lead {
                     while crew.may_take(&me) {
                         let Some(_job) = crew.pop() else {
-                            crew.idle(&me, Duration::ZERO, false);
+                            crew.idle(&me, Duration::ZERO);
                             continue;
                         };
                         crew.starts(&me);

@@ -39,20 +39,20 @@ pub fn work(pool: &Arc<Pool>, surplus: bool) {
 /// Works with a thread state that is there already, until retired or closed.
 pub fn serve(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplus: bool) {
     pool.join(me, surplus);
-    while let Turn::Lead = pool.crew.follow(me.member(), surplus) {
-        lead(pool, me, state, surplus);
+    while let Turn::Lead = pool.crew.follow(me.member()) {
+        lead(pool, me, state);
     }
     pool.leave(me);
 }
 
-fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplus: bool) {
+fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
     let mut misses = 0u32;
     while pool.crew.may_take(me.member()) {
         if pool.crew.is_empty() {
             // Spinning pays while calls come in quick succession, and only then.
             let look = misses < MOST_MISSES || misses.is_multiple_of(PROBE_EVERY);
             let spin = if look { SPIN } else { Duration::ZERO };
-            misses = if pool.crew.idle(me.member(), spin, surplus) {
+            misses = if pool.crew.idle(me.member(), spin) {
                 0
             } else {
                 misses.wrapping_add(1)
