@@ -48,7 +48,10 @@ sleepers_wake_on_time_while_the_gil_is_held(_Config) ->
         _ = [spawn(fun() -> py:call(math, sqrt, [4]) end) || _ <- lists:seq(1, 100)],
         [element(1, py_test:milliseconds(fun() -> timer:sleep(50) end)) || _ <- lists:seq(1, 10)]
     end),
-    ?assert(lists:max(Naps) < 100, Naps).
+    %% Who waited for the GIL would sleep for the whole two seconds; one nap may meet a busy machine.
+    [Longest | Others] = lists:reverse(lists:sort(Naps)),
+    ?assert(lists:max(Others) < 100, Naps),
+    ?assert(Longest < 500, Naps).
 
 every_function_on_a_normal_scheduler_returns_at_once(_Config) ->
     Slot = py_call:slot(),
