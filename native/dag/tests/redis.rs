@@ -237,8 +237,10 @@ fn a_connection_that_stays_silent_is_given_up_and_made_anew() {
             return std::mem::forget(stream);
         }
         thread::spawn(move || {
-            while let Ok(1..) = stream.read(&mut [0; 4096]) {
-                stream.write_all(b"+here\r\n").unwrap();
+            let mut input = [0; 4096];
+            while let Ok(count @ 1..) = stream.read(&mut input) {
+                let commands = input[..count].iter().filter(|byte| **byte == b'*').count();
+                stream.write_all(&b"+here\r\n".repeat(commands)).unwrap();
             }
         });
     });
