@@ -65,6 +65,9 @@ class Connections:
         family = socket.AF_INET6 if ipv6 else socket.AF_INET
         return socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]
 
+    def _attach_transport(self, server: Any, transport: Any) -> None:
+        server._attach(*_of_server(transport))
+
     def _detach_transport(self, server: Any, transport: Any) -> None:
         server._detach(*_of_server(transport))
 
@@ -94,6 +97,12 @@ class Connections:
             super()._accept_connection(
                 protocol_factory, sock, sslcontext, server, backlog, *timeouts
             )
+            return
+        if type(sock) is socket.socket:
+            try:
+                self._accept(sock, protocol_factory, server, backlog)
+            except OSError as error:
+                self._accept_failed(error, protocol_factory, sock, server, backlog, *timeouts)
             return
         for _ in range(backlog + 1):
             try:

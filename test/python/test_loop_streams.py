@@ -204,6 +204,34 @@ def test_what_was_ready_before_runs_before_the_data_that_came(loop: Loop) -> Non
     run(loop, main)
 
 
+def test_an_accepted_connection_knows_its_peer_and_its_socket(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        made: list[Recorder] = []
+
+        def factory() -> Recorder:
+            made.append(Recorder())
+            return made[-1]
+
+        server = await loop.create_server(factory, "127.0.0.1", 0)
+        for asked in ((), ("socket",), ("peername", "socket"), ("sockname", "peername")):
+            with socket.create_connection(server.sockets[0].getsockname()) as peer:
+                await until(lambda: made and made[-1].events)
+                protocol, transport = made[-1], made[-1].transport
+                known = {name: transport.get_extra_info(name) for name in asked}
+                assert known.get("peername", peer.getsockname()) == peer.getsockname()
+                assert known.get("sockname", peer.getpeername()) == peer.getpeername()
+                peer.sendall(b"x")
+                await until(lambda: made[-1].got == b"x")
+                transport.close()
+                await protocol.lost
+                assert peer.recv(1) == b""
+            made.clear()
+        server.close()
+        await server.wait_closed()
+
+    run(loop, main)
+
+
 def test_half_close_keeps_the_way_back_open(loop: Loop) -> None:
     async def main(loop: Loop) -> None:
         protocol, theirs = await connected(loop)

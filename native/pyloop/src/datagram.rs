@@ -23,6 +23,7 @@ mod receive;
 mod send;
 
 use address::Addresses;
+pub(crate) use address::make as address_tuple;
 
 /// A datagram that waits to be sent; without an address where the socket is connected.
 struct Packet {

@@ -16,6 +16,7 @@ use reactor::{Key, Reactor, TimerKey};
 use crate::handle::{Plain, Timer};
 use crate::types::Types;
 
+mod accept;
 mod attributes;
 mod run;
 mod schedule;

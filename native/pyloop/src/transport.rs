@@ -5,7 +5,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
+use std::net::SocketAddr;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use pyrt::error::Builtin;
 use pyrt::native::Native;
@@ -92,6 +93,8 @@ struct Flags {
     turn: Cell<u32>,
     /// Writes after the connection was lost.
     lost_writes: Cell<u32>,
+    /// The descriptor is ours to close: no socket object of Python's has it.
+    owns: Cell<bool>,
 }
 
 /// What only the beginning, the end and questions need.
@@ -103,6 +106,8 @@ struct Rare {
     empty_waiter: Place,
     /// Why the connection was lost.
     error: Place,
+    /// Where an accepted connection came from.
+    peer: Cell<Option<SocketAddr>>,
 }
 
 pub struct Stream {
@@ -155,6 +160,27 @@ impl Stream {
         }
     }
 
+    /// Closes the descriptor where no socket object of Python's does.
+    fn close_own(&self) {
+        if self.flags.owns.replace(false) {
+            // SAFETY: `accepted` gave it up to this transport, and nobody else closes it.
+            drop(unsafe { OwnedFd::from_raw_fd(self.fd) });
+        }
+    }
+
+    /// The socket object; made now, for an accepted connection, and the owner from now on.
+    fn socket_object<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+        if self.flags.owns.get() {
+            let class = pyrt::call::import_c(py, c"socket")?.getattr_c(c"socket")?;
+            let names = Obj::tuple(py, [Obj::interned(py, "fileno")?].into_iter())?;
+            let fd = Obj::int(py, i64::from(self.fd))?;
+            let socket = class.call_few([&fd], Some(&names))?;
+            self.flags.owns.set(false);
+            self.socket.set(Some(socket));
+        }
+        Ok(self.socket.get(py))
+    }
+
     fn set_protocol(&self, protocol: &Obj<'_>, buffered: bool) {
         let kind = if buffered {
             Kind::Buffered
@@ -169,7 +195,7 @@ impl Stream {
 /// Makes the transport of a connected socket and has the loop call `connection_made`.
 pub(crate) fn open<'py>(
     event_loop: &Obj<'py>,
-    socket: &Obj<'py>,
+    socket: Option<&Obj<'py>>,
     fd: RawFd,
     protocol: &Obj<'py>,
     [waiter, extra, server]: [Option<Obj<'py>>; 3],
@@ -185,7 +211,7 @@ pub(crate) fn open<'py>(
         key: Cell::new(None),
         event_loop: Member::new(event_loop.clone()),
         context: Member::new(copy_context(py)?),
-        socket: Place::new(Some(socket.clone())),
+        socket: Place::new(socket.cloned()),
         protocol: Place::default(),
         queue: RefCell::default(),
         limits: Cell::new(Limits {
@@ -199,6 +225,7 @@ pub(crate) fn open<'py>(
             waiter: Place::new(waiter),
             empty_waiter: Place::default(),
             error: Place::default(),
+            peer: Cell::new(None),
         },
     };
     stream.set_protocol(protocol, buffered);
@@ -208,6 +235,30 @@ pub(crate) fn open<'py>(
     let work = Work::Start(Foreign::of(&transport));
     core.reactor(|reactor| reactor.push(work));
     Ok(transport)
+}
+
+/// The transport of a connection that was just accepted; a socket object is made when asked for.
+pub(crate) fn accepted<'py>(
+    event_loop: &Obj<'py>,
+    connection: OwnedFd,
+    peer: Option<SocketAddr>,
+    protocol: &Obj<'py>,
+    server: Option<Obj<'py>>,
+) -> PyResult<'py, Obj<'py>> {
+    use std::os::fd::AsRawFd;
+    let fd = connection.as_raw_fd();
+    let transport = open(event_loop, None, fd, protocol, [None, None, server])?;
+    let stream = Stream::of(&transport);
+    stream.rare.peer.set(peer);
+    stream.flags.owns.set(true);
+    let _ = connection.into_raw_fd();
+    Ok(transport)
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.close_own();
+    }
 }
 
 impl Flags {
@@ -225,6 +276,7 @@ impl Flags {
             joins: Cell::new(false),
             turn: Cell::new(u32::MAX),
             lost_writes: Cell::new(0),
+            owns: Cell::new(false),
         }
     }
 }
@@ -259,6 +311,7 @@ impl Native for Stream {
             waiter,
             empty_waiter,
             error,
+            peer: _,
         } = &self.rare;
         for place in [
             &self.socket,

@@ -34,6 +34,7 @@ names! {
     datagram_received,
     error_received,
     _resolve_datagram,
+    _attach_transport,
 }
 
 pub struct Types {

@@ -90,7 +90,8 @@ impl Addresses {
     }
 }
 
-fn make(py: Attached<'_>, address: SocketAddr) -> PyResult<'_, Obj<'_>> {
+/// The tuple Python has for an address.
+pub(crate) fn make(py: Attached<'_>, address: SocketAddr) -> PyResult<'_, Obj<'_>> {
     let port = Obj::int(py, i64::from(address.port()))?;
     match address {
         SocketAddr::V4(v4) => {

@@ -5,11 +5,11 @@ use pyrt::native::{END_OF_GETTERS, Getter};
 use pyrt::{Obj, PyResult, getter, method};
 use reactor::clock;
 
-use super::{LoopCore, run, schedule, sockets, streams, watch};
+use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 30] = [
+pub(super) static METHODS: [Function; 31] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -137,6 +137,12 @@ pub(super) static METHODS: [Function; 30] = [
         c"_check_closed",
         check_closed,
         c"Refuses a loop that is closed, or the parent's."
+    ),
+    method!(
+        LoopCore,
+        c"_accept",
+        accept::accept,
+        c"Accepts what is there."
     ),
     method!(
         LoopCore,

@@ -121,7 +121,8 @@ pub(super) fn stream<'py>(
         let value = args.get(index)?;
         (!value.is_none()).then(|| value.clone())
     };
-    transport::open(this, &socket, fd, &protocol, [given(2), given(3), given(4)])
+    let given = [given(2), given(3), given(4)];
+    transport::open(this, Some(&socket), fd, &protocol, given)
 }
 
 /// `_datagram(sock, protocol, address, waiter, extra)`: the transport of a datagram socket.

@@ -270,7 +270,8 @@ fn read_loop<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
 
 fn get_socket<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
     let py = this.py();
-    Ok(stream.socket.get(py).unwrap_or_else(|| Obj::none(py)))
+    let socket = stream.socket_object(py)?;
+    Ok(socket.unwrap_or_else(|| Obj::none(py)))
 }
 
 fn get_fd<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {

@@ -43,8 +43,16 @@ pub(super) fn get_extra_info<'py>(
     if let Some(value) = extra.dict_get(&name)? {
         return Ok(value);
     }
+    if let Some(peer) = stream.rare.peer.get()
+        && name.as_utf8().is_ok_and(|name| name == "peername")
+    {
+        let peer = crate::datagram::address_tuple(py, peer)?;
+        extra.dict_set(&name, &peer)?;
+        return Ok(peer);
+    }
     let fill = stream.core(py).types.names._fill_extra.get(py);
-    let socket = stream.socket.get(py).unwrap_or_else(|| Obj::none(py));
+    let socket = stream.socket_object(py)?;
+    let socket = socket.unwrap_or_else(|| Obj::none(py));
     let event_loop = stream.event_loop.obj(py);
     event_loop.call_named(&fill, [&extra, &socket, &name])?;
     let value = extra.dict_get(&name)?;

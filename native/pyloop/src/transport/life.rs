@@ -139,6 +139,7 @@ impl Stream {
         let core = self.core(py);
         self.leave_loop(py);
         self.protocol.set(None);
+        self.close_own();
         if let Some(socket) = self.socket.get(py) {
             socket.call_method(c"close", &[])?;
         }
