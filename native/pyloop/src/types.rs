@@ -44,6 +44,9 @@ pub struct Types {
     pub datagram: Member,
     pub names: Names,
     asyncio: OnceLock<Asyncio>,
+    /// The tuple `("context",)` that asyncio's tasks call `call_soon` with: always the same one,
+    /// but its text is not the interned one.
+    pub task_names: OnceLock<Member>,
 }
 
 // SAFETY: filled once, then only read, and only by threads attached to its interpreter (I1).
@@ -72,6 +75,7 @@ impl Types {
             datagram: Member::new(native::make::<Datagram>(module)?),
             names: Names::make(module.py())?,
             asyncio: OnceLock::new(),
+            task_names: OnceLock::new(),
         }))
     }
 

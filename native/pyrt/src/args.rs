@@ -79,6 +79,22 @@ impl<'a, 'py> Args<'a, 'py> {
         unsafe { Obj::from_new_ref(self.py, raw) }
     }
 
+    /// The only keyword value, if its names are this very tuple.
+    #[inline]
+    pub fn sole_value(&self, names: &crate::Member) -> Option<crate::Borrowed<'a, 'py>> {
+        if !self.names.as_ref().is_some_and(|own| names.is(own)) {
+            return None;
+        }
+        let raw = NonNull::new(*self.raw.get(self.positional)?)?;
+        // SAFETY: lent by the caller for the call.
+        Some(unsafe { crate::Borrowed::from_ptr(raw) })
+    }
+
+    /// The tuple of keyword names.
+    pub fn names(&self) -> Option<&Obj<'py>> {
+        self.names.as_ref()
+    }
+
     /// How many were given by keyword.
     #[inline]
     pub fn keywords(&self) -> usize {

@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 pub struct Panicked(pub &'static str);
 
 /// Runs `body`; a panic in it stays here.
+#[inline]
 pub fn contain<T>(place: &'static str, body: impl FnOnce() -> T) -> Result<T, Panicked> {
     std::panic::catch_unwind(AssertUnwindSafe(body)).map_err(|_| Panicked(place))
 }

@@ -20,14 +20,35 @@ type Answer<'py> = PyResult<'py, Obj<'py>>;
 #[inline]
 fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
     if args.keywords() > 0 {
+        let known = core.types.task_names.get();
+        if let Some(context) = known.and_then(|names| args.sole_value(names))
+            && !context.is_none()
+        {
+            return Ok(context.clone());
+        }
         let name = core.types.names.context.get(args.py());
         match args.named(&name) {
-            Some(context) if !context.is_none() => return Ok(context.clone()),
+            Some(context) if !context.is_none() => {
+                if let (None, Some(names)) = (known, args.names()) {
+                    remember(core, names);
+                }
+                return Ok(context.clone());
+            }
             Some(_) if args.keywords() == 1 => {}
             _ => refuse_keywords(args, &name)?,
         }
     }
     copy_context(args.py())
+}
+
+/// The tuple is kept, so its address stays its own.
+#[cold]
+fn remember(core: &LoopCore, names: &Obj<'_>) {
+    if names.tuple_len() == 1 {
+        let kept = Member::new(names.clone());
+        // Another thread may have been first; then this one is dropped.
+        let _ = core.types.task_names.get_or_init(|| kept);
+    }
 }
 
 #[cold]
