@@ -14,6 +14,7 @@
     a_result_nested_too_deep_is_refused/1,
     the_deepest_allowed_term_comes_back/1,
     objects_that_recurse_without_end_are_errors/1,
+    recursion_without_end_is_an_error_below_and_after_deep_nesting/1,
     a_container_that_changes_while_it_is_converted_is_an_error/1,
     an_object_may_call_erlang_while_it_is_converted/1,
     a_name_with_a_nul_is_not_cut/1,
@@ -118,6 +119,38 @@ objects_that_recurse_without_end_are_errors(_Config) ->
     ?assertReason({<<"py_hostile.BadError">>, _}, hostile(raise_unprintable)),
     ?assertMatch(#{cause := #{type := 'ValueError'}}, py:last_error()),
     ?assertReason({'RecursionError', _}, py:stream(py_hostile, bad_iter, [])).
+
+%% In a node of its own: the end of the stack is the end of the node.
+recursion_without_end_is_an_error_below_and_after_deep_nesting(Config) ->
+    Peer = py_test:peer([]),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    ok = peer:call(Peer, py_test, export_python, [proplists:get_value(data_dir, Config)]),
+    {Below, After} = peer:call(Peer, erlang, apply, [fun below_and_after/0, []], 60_000),
+    [
+        begin
+            ?assertReason({not_convertible, _}, Repr),
+            ?assertReason({<<"py_hostile.BadError">>, _}, Error),
+            ?assertReason({bad_argument, too_deep}, Endless)
+        end
+     || [Repr, Error, Endless] <- [Below, After]
+    ],
+    ok = py_test:stop_peer(Peer).
+
+below_and_after() ->
+    Recurse = fun() -> [hostile(F) || F <- [bad_repr, raise_bad_error, endless]] end,
+    Test = self(),
+    ok = py:register_function(hostile_down, fun
+        ([0]) ->
+            Test ! {below, Recurse()},
+            0;
+        ([N]) ->
+            {ok, Depth} = hostile(down, [N - 1]),
+            Depth + 1
+    end),
+    {ok, 3000} = py:call(py_hostile, down, [3000], #{}, 60_000),
+    receive
+        {below, Below} -> {Below, Recurse()}
+    end.
 
 %% ---- user code during the conversion
 

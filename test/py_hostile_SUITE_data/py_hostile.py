@@ -100,6 +100,11 @@ def raise_unprintable():
     raise BadError from ValueError(BadRepr())
 
 
+def down(depth):
+    """Erlang and Python in turn."""
+    return erlang.call("hostile_down", depth)
+
+
 class BadIter:
     def __iter__(self):
         return iter(self)

@@ -173,10 +173,17 @@ impl Interp {
     /// is raised by what the levels below may need.
     pub fn allow_depth(&self, py: Attached<'_>, depth: usize) {
         const FRAMES_PER_LEVEL: usize = 20;
+        // Before 3.12 this limit is also what keeps C code from the end of the stack, and it holds
+        // for every thread from now on: 8 MiB must be enough for whoever recurses without end.
+        const MOST: usize = if pyrt::BUILT_FOR.1 < 12 {
+            6_000
+        } else {
+            usize::MAX
+        };
         // Relaxed: the worst a race does is to set the limit twice.
         if self.depth.fetch_max(depth, Ordering::Relaxed) < depth {
-            let base = call::DEFAULT_RECURSION_LIMIT;
-            call::set_recursion_limit(py, base + depth * FRAMES_PER_LEVEL);
+            let wanted = call::DEFAULT_RECURSION_LIMIT + depth * FRAMES_PER_LEVEL;
+            call::set_recursion_limit(py, wanted.min(MOST));
         }
     }
 }

@@ -17,6 +17,14 @@ use crate::slot::Slot;
 use crate::stream::{Running, Stream};
 use crew::Refused;
 
+/// Python 3.12 counts calls of C code per thread and refuses the 1500th, which nothing can raise:
+/// deeper levels go to another thread.
+const MOST_NESTED: usize = if pyrt::BUILT_FOR.1 == 12 {
+    400
+} else {
+    usize::MAX
+};
+
 /// Whether a job may nest on the thread that waits for its caller's callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wait {
@@ -191,6 +199,7 @@ fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {
     job.decodes = Some(job.pool.interp.exported.decodes());
     if wait == Wait::Yes
         && let Some(thread) = job.slot.nest()
+        && thread.depth() < MOST_NESTED
     {
         // The caller runs a callback of that thread and waits: nowhere else is sure to be free.
         thread.nest(job);
