@@ -1,4 +1,4 @@
-%% Calls under stress: timeouts, cancellation, death, isolation, nesting, load.
+%% Calls under stress: timeouts, cancellation, death, isolation, load.
 %%
 %% Known traps of calls, and the test that each one has here:
 %%   timeout ignored while the worker is busy   a_timeout_is_kept_while_all_workers_are_busy,
@@ -11,7 +11,7 @@
 %%   eval with a callback is executed twice     an_eval_that_calls_back_runs_once
 %%   names of others are seen                   names_belong_to_one_process,
 %%                                              a_callback_leaves_no_names_behind
-%%   nesting deadlocks                          nesting_* (100 on one worker, 1000, spawned)
+%%   nesting deadlocks                          py_nest_SUITE
 %%   hidden time limits                         there_is_no_hidden_limit
 %%   values reach the wrong caller              every_caller_gets_its_own_value
 %%   calls hop between thread states            a_thread_keeps_its_state_for_life,
@@ -44,20 +44,13 @@
     names_belong_to_one_process/1,
     a_callback_leaves_no_names_behind/1,
     the_names_of_a_process_go_with_it/1,
-    nesting_100_deep_works_on_one_worker/1,
-    nesting_1000_deep_works/1,
-    nesting_past_the_stack_is_an_error/1,
-    nesting_through_a_spawned_process_works_on_one_worker/1,
-    each_nested_call_has_context_variables_of_its_own/1,
     there_is_no_hidden_limit/1,
     every_caller_gets_its_own_value/1,
     a_thread_keeps_its_state_for_life/1,
     a_bound_process_keeps_its_thread/1,
     a_cast_runs_and_its_failure_is_logged/1,
     a_traceback_comes_with_every_kind_of_answer/1,
-    a_refused_call_is_awaited_and_cancelled_like_any_other/1,
-    wrong_arguments_are_refused_by_name/1,
-    a_function_name_may_be_any_text/1
+    a_refused_call_is_awaited_and_cancelled_like_any_other/1
 ]).
 
 all() ->
@@ -69,12 +62,10 @@ is_test(Name) ->
 init_per_suite(Config) ->
     py_test:start(Config),
     ok = py:register_pool(one, #{size => 1}),
-    ok = py:register_function(down, fun([N]) -> value(py:call(one, py_calls, down, [N])) end),
     Config.
 
 end_per_suite(_Config) ->
-    ok = py:unregister_pool(one),
-    ok = py:unregister_function(down).
+    ok = py:unregister_pool(one).
 
 init_per_testcase(_Case, Config) ->
     {ok, _} = py:call(py_tools, notes, []),
@@ -294,58 +285,6 @@ the_names_of_a_process_go_with_it(_Config) ->
     ok = py_test:down(Pid),
     ok = py_test:eventually(fun() -> py:call(py_calls, watched, []) =:= {ok, [false]} end).
 
-%% ---- nesting
-
-nesting_100_deep_works_on_one_worker(_Config) ->
-    ?assertEqual({ok, 100}, py:call(one, py_calls, down, [100])).
-
-nesting_1000_deep_works(_Config) ->
-    ?assertEqual({ok, 1000}, py:call(one, py_calls, down, [1000], #{}, 60_000)),
-    %% Depth costs stack, not threads.
-    ?assert(py_test:pool_threads(one) < 10).
-
-nesting_past_the_stack_is_an_error(_Config) ->
-    case py:version() of
-        {ok, <<"3.12.", _/binary>>} -> {skip, "on this Python deeper levels go to other threads"};
-        _ -> nest_past_the_stack()
-    end.
-
-nest_past_the_stack() ->
-    Test = self(),
-    ok = py:register_function(down_too_deep, fun([N]) ->
-        case py:call(py_calls, down_too_deep, [N], #{}, 60_000) of
-            {error, {<<"erlang.ErlangError">>, <<"error: 'too_deep'">>}} ->
-                error(too_deep);
-            Innermost ->
-                Test ! {innermost, N, Innermost},
-                error(too_deep)
-        end
-    end),
-    ?assertReason(
-        {<<"erlang.ErlangError">>, _}, py:call(py_calls, down_too_deep, [100_000], #{}, 60_000)
-    ),
-    receive
-        {innermost, Left, Innermost} ->
-            ?assert(Left < 99_000),
-            ?assertReason({'RecursionError', _}, Innermost)
-    end,
-    ok = py:unregister_function(down_too_deep),
-    ?assertEqual({ok, 100}, py:call(one, py_calls, down, [100])).
-
-nesting_through_a_spawned_process_works_on_one_worker(_Config) ->
-    ok = py:register_function(down_spawned, fun([N]) ->
-        value(py_test:in_process(fun() -> py:call(one, py_calls, down_spawned, [N]) end))
-    end),
-    ?assertEqual({ok, 100}, py:call(one, py_calls, down_spawned, [100])),
-    ok = py:unregister_function(down_spawned).
-
-each_nested_call_has_context_variables_of_its_own(_Config) ->
-    ok = py:register_function(context_down, fun([N]) ->
-        value(py:call(one, py_calls, context_down, [N]))
-    end),
-    ?assertEqual({ok, [{0, N} || N <- [3, 2, 1, 0]]}, py:call(one, py_calls, context_down, [3])),
-    ok = py:unregister_function(context_down).
-
 there_is_no_hidden_limit(_Config) ->
     ok = py:register_function(slow, fun([Seconds]) ->
         timer:sleep(1000 * Seconds),
@@ -440,34 +379,3 @@ a_refused_call_is_awaited_and_cancelled_like_any_other(_Config) ->
     ok = py:cancel(py:spawn_call(nowhere, math, sqrt, [4])),
     ?assertReason(timeout, py:await(make_ref(), 10)),
     ok = py_test:nothing_waits().
-
-wrong_arguments_are_refused_by_name(_Config) ->
-    Wrong = [
-        {module, fun() -> py:call(1, f, []) end},
-        {module, fun() -> py:call([], f, []) end},
-        {function, fun() -> py:call(math, {sqrt}, []) end},
-        {args, fun() -> py:call(math, sqrt, 16) end},
-        {args, fun() -> py:call(math, sqrt, [1 | 2]) end},
-        {code, fun() -> py:eval({code}) end},
-        {timeout, fun() -> py:call(math, sqrt, [4], #{}, -1) end},
-        {timeout, fun() -> py:call(math, sqrt, [4], #{}, 1.5) end},
-        {timeout, fun() -> py:call(math, sqrt, [4], #{}, 1 bsl 40) end},
-        {{option, timeout}, fun() -> py:call(math, sqrt, [4], #{}, #{timeout => 1 bsl 40}) end},
-        {{option, retrun}, fun() -> py:call(math, sqrt, [4], #{}, #{retrun => ref}) end},
-        {{no_such_pool, nowhere}, fun() -> py:call(nowhere, math, sqrt, [4]) end}
-    ],
-    [?assertReason({bad_argument, What}, Fun()) || {What, Fun} <- Wrong],
-    ?assertReason({bad_argument, _}, py:call(<<255>>, sqrt, [4])),
-    ?assertReason({_, _}, py:call(<<>>, sqrt, [4])),
-    ?assertReason({bad_argument, _}, py:call(math, sqrt, [4], #{1 => 2})),
-    ok = py_test:nothing_waits().
-
-a_function_name_may_be_any_text(_Config) ->
-    ok = py:exec(<<"def größe():\n    return 1\ndef 数():\n    return 2\n"/utf8>>),
-    [
-        ?assertEqual({ok, Value}, py:call('__main__', Name, []))
-     || {Value, Names} <- [
-            {1, ['größe', <<"größe"/utf8>>, "größe"]}, {2, ['数', <<"数"/utf8>>, "数"]}
-        ],
-        Name <- Names
-    ].

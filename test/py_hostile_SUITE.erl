@@ -17,6 +17,8 @@
     recursion_without_end_is_an_error_below_and_after_deep_nesting/1,
     a_container_that_changes_while_it_is_converted_is_an_error/1,
     an_object_may_call_erlang_while_it_is_converted/1,
+    wrong_arguments_are_refused_by_name/1,
+    a_function_name_may_be_any_text/1,
     a_name_with_a_nul_is_not_cut/1,
     code_with_a_nul_is_not_cut/1,
     bytes_that_python_made_are_read_safely/1,
@@ -169,7 +171,38 @@ an_object_may_call_erlang_while_it_is_converted(_Config) ->
     ?assertEqual({ok, #{<<"sum">> => 3}}, hostile(talks)),
     ok = py:unregister_function(hostile_add).
 
-%% ---- names
+%% ---- names and arguments
+
+wrong_arguments_are_refused_by_name(_Config) ->
+    Wrong = [
+        {module, fun() -> py:call(1, f, []) end},
+        {module, fun() -> py:call([], f, []) end},
+        {function, fun() -> py:call(math, {sqrt}, []) end},
+        {args, fun() -> py:call(math, sqrt, 16) end},
+        {args, fun() -> py:call(math, sqrt, [1 | 2]) end},
+        {code, fun() -> py:eval({code}) end},
+        {timeout, fun() -> py:call(math, sqrt, [4], #{}, -1) end},
+        {timeout, fun() -> py:call(math, sqrt, [4], #{}, 1.5) end},
+        {timeout, fun() -> py:call(math, sqrt, [4], #{}, 1 bsl 40) end},
+        {{option, timeout}, fun() -> py:call(math, sqrt, [4], #{}, #{timeout => 1 bsl 40}) end},
+        {{option, retrun}, fun() -> py:call(math, sqrt, [4], #{}, #{retrun => ref}) end},
+        {{no_such_pool, nowhere}, fun() -> py:call(nowhere, math, sqrt, [4]) end}
+    ],
+    [?assertReason({bad_argument, What}, Fun()) || {What, Fun} <- Wrong],
+    ?assertReason({bad_argument, _}, py:call(<<255>>, sqrt, [4])),
+    ?assertReason({_, _}, py:call(<<>>, sqrt, [4])),
+    ?assertReason({bad_argument, _}, py:call(math, sqrt, [4], #{1 => 2})),
+    ok = py_test:nothing_waits().
+
+a_function_name_may_be_any_text(_Config) ->
+    ok = py:exec(<<"def größe():\n    return 1\ndef 数():\n    return 2\n"/utf8>>),
+    [
+        ?assertEqual({ok, Value}, py:call('__main__', Name, []))
+     || {Value, Names} <- [
+            {1, ['größe', <<"größe"/utf8>>, "größe"]}, {2, ['数', <<"数"/utf8>>, "数"]}
+        ],
+        Name <- Names
+    ].
 
 a_name_with_a_nul_is_not_cut(_Config) ->
     ?assertReason({_, _}, py:call(<<"math", 0, "x">>, sqrt, [4])),

@@ -82,7 +82,7 @@ VALUES = {
     "counter": collections.Counter("aa"),
     "dataclass": Order(1, ["a"]),
     "slotted": Slotted(1),
-    "datetime": datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.timezone.utc),
+    "datetime": datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.UTC),
     "date": datetime.date(2024, 2, 29),
     "time": datetime.time(12, 30),
     "decimal": decimal.Decimal("1.10"),

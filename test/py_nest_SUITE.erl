@@ -1,0 +1,82 @@
+%% Erlang calls Python calls Erlang calls Python, on one worker, as deep as it goes.
+-module(py_nest_SUITE).
+
+-include("py_test.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    nesting_100_deep_works_on_one_worker/1,
+    nesting_1000_deep_works/1,
+    nesting_past_the_stack_is_an_error/1,
+    nesting_through_a_spawned_process_works_on_one_worker/1,
+    each_nested_call_has_context_variables_of_its_own/1
+]).
+
+all() ->
+    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
+
+is_test(Name) ->
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+
+init_per_suite(Config) ->
+    py_test:start(Config),
+    ok = py:register_pool(one, #{size => 1}),
+    ok = py:register_function(down, fun([N]) -> value(py:call(one, py_nest, down, [N])) end),
+    Config.
+
+end_per_suite(_Config) ->
+    ok = py:unregister_pool(one),
+    ok = py:unregister_function(down).
+
+value({ok, Value}) -> Value;
+value(Other) -> error(Other).
+
+nesting_100_deep_works_on_one_worker(_Config) ->
+    ?assertEqual({ok, 100}, py:call(one, py_nest, down, [100])).
+
+nesting_1000_deep_works(_Config) ->
+    ?assertEqual({ok, 1000}, py:call(one, py_nest, down, [1000], #{}, 60_000)),
+    %% Depth costs stack, not threads.
+    ?assert(py_test:pool_threads(one) < 10).
+
+nesting_past_the_stack_is_an_error(_Config) ->
+    case py:version() of
+        {ok, <<"3.12.", _/binary>>} -> {skip, "on this Python deeper levels go to other threads"};
+        _ -> nest_past_the_stack()
+    end.
+
+nest_past_the_stack() ->
+    Test = self(),
+    ok = py:register_function(down_too_deep, fun([N]) ->
+        case py:call(py_nest, down_too_deep, [N], #{}, 60_000) of
+            {error, {<<"erlang.ErlangError">>, <<"error: 'too_deep'">>}} ->
+                error(too_deep);
+            Innermost ->
+                Test ! {innermost, N, Innermost},
+                error(too_deep)
+        end
+    end),
+    ?assertReason(
+        {<<"erlang.ErlangError">>, _}, py:call(py_nest, down_too_deep, [100_000], #{}, 60_000)
+    ),
+    receive
+        {innermost, Left, Innermost} ->
+            ?assert(Left < 99_000),
+            ?assertReason({'RecursionError', _}, Innermost)
+    end,
+    ok = py:unregister_function(down_too_deep),
+    ?assertEqual({ok, 100}, py:call(one, py_nest, down, [100])).
+
+nesting_through_a_spawned_process_works_on_one_worker(_Config) ->
+    ok = py:register_function(down_spawned, fun([N]) ->
+        value(py_test:in_process(fun() -> py:call(one, py_nest, down_spawned, [N]) end))
+    end),
+    ?assertEqual({ok, 100}, py:call(one, py_nest, down_spawned, [100])),
+    ok = py:unregister_function(down_spawned).
+
+each_nested_call_has_context_variables_of_its_own(_Config) ->
+    ok = py:register_function(context_down, fun([N]) ->
+        value(py:call(one, py_nest, context_down, [N]))
+    end),
+    ?assertEqual({ok, [{0, N} || N <- [3, 2, 1, 0]]}, py:call(one, py_nest, context_down, [3])),
+    ok = py:unregister_function(context_down).
