@@ -111,15 +111,17 @@ spawn_call(Ctx, M, F, A) -> spawn_call(M, F, A, #{}, #{context => Ctx}).
 ) -> reference().
 spawn_call(M, F, A, Kw, Opts) when is_map(Kw) ->
     Spawned = with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, Options) ->
-        #{pool := Pool, flags := Flags, reply_to := To} = Options,
-        py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags, Payload)
+        #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
+        Ref = py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags, Payload),
+        ok = py_deadline:set(Ref, To, py_response, Limit),
+        Ref
     end),
     case Spawned of
         {error, _} = Error ->
             %% The error comes as every answer does.
-            Ref = make_ref(),
-            _ = self() ! {py_response, Ref, Error},
-            Ref;
+            Refused = make_ref(),
+            _ = self() ! {py_response, Refused, Error},
+            Refused;
         Ref ->
             Ref
     end;
@@ -174,8 +176,14 @@ stream_start(M, F, A, Kw) -> stream_start(M, F, A, Kw, #{}).
     {ok, reference()} | {error, py_error:reason()}.
 stream_start(M, F, A, Kw, Opts) ->
     with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, Options) ->
-        #{pool := Pool, flags := Flags, reply_to := To, window := Window} = Options,
-        py_call:stream(To, Window, Pool, ?OP_STREAM, Flags, Payload)
+        #{pool := Pool, flags := Flags, reply_to := To, window := Window, limit := Limit} = Options,
+        case py_call:stream(To, Window, Pool, ?OP_STREAM, Flags, Payload) of
+            {ok, Ref} ->
+                ok = py_deadline:set(Ref, To, py_stream, Limit),
+                {ok, Ref};
+            {error, _} = Error ->
+                Error
+        end
     end).
 
 -spec stream_ack(reference(), pos_integer()) -> ok.
@@ -318,7 +326,7 @@ version() -> {ok, py_nif:python_version()}.
 -spec stats() -> map().
 stats() -> py_stats:stats().
 
--spec memory_stats() -> {ok, map()} | {error, py_error:reason()}.
+-spec memory_stats() -> map() | {error, py_error:reason()}.
 memory_stats() -> py_stats:memory().
 
 %% How many objects Python's collector found unreachable.

@@ -31,7 +31,9 @@
     pool := py_nif:pool() | default,
     reply_to := pid(),
     window := non_neg_integer(),
-    fallback := boolean()
+    fallback := boolean(),
+    %% For work that nobody waits for: the timeout, if one was given.
+    limit := timeout()
 }.
 -type answer() :: ok | {ok, term()} | {error, py_error:reason()}.
 
@@ -253,7 +255,7 @@ source(_Code, _Locals) ->
 %% A timeout or a map of options, checked.
 -spec options(timeout() | opts()) -> {ok, options()} | {error, py_error:reason()}.
 options(Timeout) when ?IS_TIMEOUT(Timeout) ->
-    {ok, (defaults())#{timeout := Timeout}};
+    {ok, (defaults())#{timeout := Timeout, limit := Timeout}};
 options(Opts) when is_map(Opts) ->
     maps:fold(fun option/3, {ok, defaults()}, Opts);
 options(_) ->
@@ -266,7 +268,8 @@ defaults() ->
         pool => default,
         reply_to => self(),
         window => 0,
-        fallback => false
+        fallback => false,
+        limit => infinity
     }.
 
 %% A term of its own: it is read by every call.
@@ -277,7 +280,7 @@ default_timeout() ->
 option(_Key, _Value, {error, _} = Error) ->
     Error;
 option(timeout, Value, {ok, Options}) when ?IS_TIMEOUT(Value) ->
-    {ok, Options#{timeout := Value}};
+    {ok, Options#{timeout := Value, limit := Value}};
 option(traceback, true, {ok, #{flags := Flags} = Options}) ->
     {ok, Options#{flags := Flags bor ?FLAG_TRACEBACK}};
 option(traceback, false, Options) ->

@@ -9,7 +9,7 @@
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -export([subinterp_new/1, subinterp_counts/0]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
--export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
+-export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/4, is_object_ref/1]).
 
@@ -20,7 +20,7 @@
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -nifs([subinterp_new/1, subinterp_counts/0]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
--nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, stream_ack/2]).
+-nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/4, is_object_ref/1]).
 
@@ -161,6 +161,10 @@ cancel(_Slot, _JobId) -> ?NOT_LOADED.
 
 -spec cancel_ref(job_ref()) -> ok.
 cancel_ref(_Ref) -> ?NOT_LOADED.
+
+%% As `cancel_ref/1'; `false': the job was over already.
+-spec expire_ref(job_ref()) -> boolean().
+expire_ref(_Ref) -> ?NOT_LOADED.
 
 -spec stream_ack(job_ref(), pos_integer()) -> ok.
 stream_ack(_Ref, _Count) -> ?NOT_LOADED.

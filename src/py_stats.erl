@@ -23,9 +23,12 @@ pool(Pool) ->
     {Queued, Threads, Idle, Waiting} = py_nif:pool_info(Pool),
     #{queued => Queued, threads => Threads, idle => Idle, waiting => Waiting}.
 
--spec memory() -> {ok, map()} | {error, py_error:reason()}.
+-spec memory() -> map() | {error, py_error:reason()}.
 memory() ->
-    py:call('erlang._object', memory_stats, []).
+    case py:call('erlang._object', memory_stats, []) of
+        {ok, Stats} -> Stats;
+        {error, _} = Error -> Error
+    end.
 
 %% The best this node can use.
 -spec execution_mode() -> free_threaded | subinterp | multi_executor.

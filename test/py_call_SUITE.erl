@@ -40,6 +40,7 @@
     a_job_in_a_callback_is_interrupted/1,
     ten_thousand_killed_callers_leave_nothing_behind/1,
     a_killed_worker_is_replaced/1,
+    a_spawned_call_or_stream_past_its_time_is_told_so/1,
     an_eval_that_calls_back_runs_once/1,
     names_belong_to_one_process/1,
     a_callback_leaves_no_names_behind/1,
@@ -221,7 +222,7 @@ state() ->
         #{pools := #{main := #{queued := Queued}}} = py:stats(),
         Queued =:= 0
     end),
-    {ok, #{<<"allocated_blocks">> := Blocks}} = py:memory_stats(),
+    #{<<"allocated_blocks">> := Blocks} = py:memory_stats(),
     _ = [garbage_collect(P) || P <- processes()],
     {py_test:pool_threads(main), Blocks, erlang:system_info(process_count), erlang:memory(total)}.
 
@@ -239,6 +240,21 @@ a_killed_worker_is_replaced(_Config) ->
     Busy = py_test:occupy(main, workers()),
     ok = py_test:release(Busy),
     [?assertEqual({ok, N}, py:call(operator, pos, [N])) || N <- lists:seq(1, 200)].
+
+a_spawned_call_or_stream_past_its_time_is_told_so(_Config) ->
+    Ref = py:spawn_call(time, sleep, [1.5], #{}, 50),
+    ok = py_test:message({py_response, Ref, {error, timeout}}),
+    {ok, Stream} = py:stream_start(itertools, count, [], #{}, #{timeout => 50, window => 1}),
+    ok = py_test:message({py_stream, Stream, {data, 0}}),
+    ok = py_test:message({py_stream, Stream, {error, timeout}}),
+    %% One that is over is not told twice.
+    Done = py:spawn_call(math, sqrt, [4], #{}, 50),
+    ok = py_test:message({py_response, Done, {ok, 2.0}}),
+    timer:sleep(100),
+    receive
+        Message -> error({left_behind, Message})
+    after 0 -> ok
+    end.
 
 %% ---- isolation
 

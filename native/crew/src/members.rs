@@ -132,10 +132,22 @@ impl<J> Crew<J> {
         if !self.is_open() {
             return Err((job, Refused::Closed));
         }
+        if self.lead.see().state() == State::Blocked && self.is_exhausted() {
+            return Err((job, Refused::Overload));
+        }
         if let Err(job) = self.queue.push(job) {
             return Err((job, Refused::Overload));
         }
         Ok(self.ring())
+    }
+
+    /// All threads it may have wait for somebody else, perhaps for this very job: nobody would take
+    /// it.
+    fn is_exhausted(&self) -> bool {
+        let members = lock(&self.members);
+        !self.is_single()
+            && members.all.len() >= self.max_threads
+            && members.waiting >= members.all.len()
     }
 
     /// Puts back work that goes on in slices.

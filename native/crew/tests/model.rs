@@ -222,3 +222,17 @@ fn a_job_is_answered_or_cancelled_and_nothing_is_sent_after_cancel() {
         assert_eq!(answered, met == Met::Over);
     });
 }
+
+#[cfg(not(loom))]
+#[test]
+fn a_crew_whose_threads_all_wait_refuses_more() {
+    let crew = crew(2, 2);
+    let members = [Member::current(), Member::current()].map(Arc::new);
+    for member in &members {
+        crew.join(member, false);
+        crew.blocks(member);
+    }
+    assert!(matches!(crew.push(1), Err((1, crew::Refused::Overload))));
+    crew.unblocks(&members[0]);
+    assert!(crew.push(1).is_ok());
+}

@@ -228,6 +228,11 @@ fn cancel_ref(reference: ResourceArc<TicketRef>) -> Atom {
 }
 
 #[rustler::nif]
+fn expire_ref(reference: ResourceArc<TicketRef>) -> bool {
+    reference.ticket.cancel()
+}
+
+#[rustler::nif]
 fn stream_ack(reference: ResourceArc<TicketRef>, count: u32) -> NifResult<Atom> {
     let stream = reference.stream.as_ref().ok_or(rustler::Error::BadArg)?;
     stream.acknowledge(&reference.ticket, count);

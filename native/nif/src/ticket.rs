@@ -137,12 +137,15 @@ impl Ticket {
     }
 
     /// After this nothing is sent for the job. Queued: it never runs. Running: it is told to stop.
-    pub fn cancel(self: &Arc<Self>) {
-        match self.life.cancel() {
+    /// `false`: it was over already.
+    pub fn cancel(self: &Arc<Self>) -> bool {
+        let met = self.life.cancel();
+        match met {
             Met::Queued => drop(self.unpark()),
             Met::Running => watch::stop_job(self.clone()),
             Met::Over => {}
         }
+        met != Met::Over
     }
 
     /// Running: tells it to stop, and its caller why. `false`: not running.
