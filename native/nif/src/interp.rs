@@ -178,7 +178,7 @@ impl Interp {
         const MOST: usize = if pyrt::BUILT_FOR.1 < 12 {
             6_000
         } else {
-            usize::MAX
+            1_000_000
         };
         // Relaxed: the worst a race does is to set the limit twice.
         if self.depth.fetch_max(depth, Ordering::Relaxed) < depth {
