@@ -7,10 +7,6 @@ use std::time::Instant;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::thread::{self, Thread};
 
-/// How long a thread may look without ever offering its core.
-#[cfg(not(loom))]
-const IMPOLITE: Duration = Duration::from_micros(4);
-
 #[derive(Debug)]
 pub struct Member {
     id: usize,
@@ -110,25 +106,20 @@ impl Member {
         if limit.is_zero() {
             return false;
         }
+        // Never by `sched_yield`: a thread that yields stays on its core, and where whoever shall
+        // answer has the same one, both stay there for good. One that sleeps is woken on an idle
+        // core.
         let start = Instant::now();
-        let mut polite = false;
         loop {
-            if polite {
-                // Whoever shall answer may be waiting for this very core.
-                thread::yield_now();
-            } else {
-                for _ in 0..32 {
-                    std::hint::spin_loop();
-                }
+            for _ in 0..32 {
+                std::hint::spin_loop();
             }
             if ready() {
                 return true;
             }
-            let spent = start.elapsed();
-            if spent >= limit {
+            if start.elapsed() >= limit {
                 return false;
             }
-            polite = spent > IMPOLITE;
         }
     }
 
