@@ -64,6 +64,12 @@ count_dev() {
          END { print passed + 0, failed + 0, 0 }' "$1"
 }
 
+# "3 passed, 0 failed, 1 skipped", as test/cpython/run.py ends.
+count_cpython() {
+    awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { passed = $1; failed = $3; skipped = $5 }
+         END { print passed + 0, failed + 0, skipped + 0 }' "$1"
+}
+
 strip_colours() {
     sed "s/$(printf '\033')\[[0-9;]*m//g" "$1"
 }

@@ -37,7 +37,7 @@ sort_words() {
     while read -r word; do
         case $word in
             '') ;;
-            rust | ct | python | elixir | dev) want="$want $word" ;;
+            rust | ct | python | cpython | elixir | dev) want="$want $word" ;;
             *_SUITE:*) want="$want ct" && want_case=${word#*:} && add_suite "${word%%:*}" ;;
             *_SUITE | *_SUITE.erl) want="$want ct" && add_suite "${word%.erl}" ;;
             *.py | *.py::* | test/python*)
@@ -53,7 +53,7 @@ sort_words() {
     done <<WORDS
 $words
 WORDS
-    [ -n "$want" ] || want='dev rust ct python elixir'
+    [ -n "$want" ] || want='dev rust ct python cpython elixir'
 }
 
 add_suite() {
@@ -102,14 +102,16 @@ test_on_python() {
         ! wanted rust || test_rust
     fi
     venv=''
-    if wanted ct || wanted python; then
+    if wanted ct || wanted python || wanted cpython; then
         use_venv test || {
             record python "$py_version" 0 1 0 "$step_time" "no packages: see $step_log"
             venv=''
         }
     fi
     ! wanted ct || test_ct "$1" "$py_tag"
+    have_wheel=''
     ! wanted python || test_python "$1"
+    [ "$1" = smoke ] || ! wanted cpython || test_cpython
     [ "$1" = smoke ] || ! wanted elixir || test_elixir
 }
 
@@ -189,13 +191,21 @@ test_python() {
         note "python: there is no $python_part"
         return 0
     done
-    [ -n "$venv" ] || return 0
-    if ! install_wheel; then
-        record python "$py_version" 0 1 0 "$step_time" "no wheel: see $step_log"
-        return 0
-    fi
+    use_wheel || return 0
     python_scope=$1
     counted python "Python" "$py_version" "test-python-$py_tag" run_python
+}
+
+# Puts the wheel into the environment of the selected Python, once; no wheel is one failure.
+use_wheel() {
+    if [ -n "$venv" ] && [ -z "$have_wheel" ]; then
+        have_wheel=yes
+        install_wheel || {
+            have_wheel=no
+            record python "$py_version" 0 1 0 "$step_time" "no wheel: see $step_log"
+        }
+    fi
+    [ "$have_wheel" = yes ]
 }
 
 run_python() {
@@ -209,6 +219,20 @@ FILES
     [ -n "$want_files" ] || set -- "$@" test/python
     # -P: the package comes from the wheel, not from the directory we are in.
     limited "$venv/bin/python" -P -m pytest -q -ra --color=no "$@"
+}
+
+# The asyncio suite that comes with Python, on our loop.
+test_cpython() {
+    use_wheel || return 0
+    if ! "$venv/bin/python" -P -c 'import test.test_asyncio' 2>/dev/null; then
+        note "cpython on $py_version: it comes without the package 'test'"
+        return 0
+    fi
+    counted cpython "CPython's asyncio suite" "$py_version" "test-cpython-$py_tag" run_cpython
+}
+
+run_cpython() {
+    limited "$venv/bin/python" -P test/cpython/run.py
 }
 
 test_elixir() {

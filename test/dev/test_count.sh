@@ -30,6 +30,11 @@ mix_is_counted() {
     same "1 0 0" "$(counts elixir '1 test, 0 failures')"
 }
 
+the_suite_of_cpython_is_counted() {
+    same "979 1 14" "$(counts cpython 'FAILED: test_events.A.test_b
+979 passed, 1 failed, 14 skipped')"
+}
+
 colours_do_not_hide_a_count() {
     same "4 0 0" "$(counts ct "$(printf '\033[0;32mAll 4 tests passed.\033[0m')")"
 }
@@ -59,6 +64,7 @@ prove "the results of every crate are added up" every_crate_is_added_up
 prove "Common Test's summary is counted in each of its forms" common_test_is_counted
 prove "pytest's errors count as failures" pytest_is_counted
 prove "mix's tests are counted without the failed and the skipped" mix_is_counted
+prove "the summary of CPython's suite is counted" the_suite_of_cpython_is_counted
 prove "colours do not hide a count" colours_do_not_hide_a_count
 prove "a runner that dies without a count is a failure" \
     a_runner_that_dies_without_a_count_is_a_failure

@@ -43,7 +43,7 @@ words_choose_the_runners() {
     same "one_case" "$want_case"
     words=''
     sort_words
-    same "dev rust ct python elixir" "$want"
+    same "dev rust ct python cpython elixir" "$want"
 }
 
 prove "a word it does not know is refused with a sentence and status 2" what_it_does_not_know
