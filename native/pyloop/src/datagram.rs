@@ -2,17 +2,18 @@
 //!
 //! Thread: the loop's own. Never: has a queue borrowed while Python runs (I3).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use pyrt::error::Builtin;
 use pyrt::native::Native;
-use pyrt::running::{copy_context, in_context};
-use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
-use reactor::{Key, Readiness};
+use pyrt::running::in_context;
+use pyrt::{Attached, Obj, Place, PyError, PyResult, Visit};
+use reactor::Readiness;
 
+use crate::channel::{Channel, Life, Transport};
 use crate::event_loop::watch::lend;
 use crate::event_loop::{Foreign, LoopCore, Source, Work};
 
@@ -40,47 +41,15 @@ struct Queue {
     size: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Life {
-    Open,
-    Closing,
-    Lost,
-    Gone,
-}
-
-/// Small flags.
-struct Flags {
-    life: Cell<Life>,
-    started: Cell<bool>,
-    protocol_paused: Cell<bool>,
-    connected: bool,
-    ipv6: bool,
-    limits: Cell<(usize, usize)>,
-}
-
-/// What only the beginning, the end and questions need.
-struct Rare {
-    extra: Place,
-    waiter: Place,
-    error: Place,
-    /// The address given to `create_datagram_endpoint`, if it is connected.
-    remote: Place,
-}
-
 pub struct Datagram {
-    fd: RawFd,
-    key: Cell<Option<Key>>,
-    event_loop: Member,
-    context: Member,
-    socket: Place,
-    protocol: Place,
+    channel: Channel,
     queue: RefCell<Queue>,
     addresses: Addresses,
-    flags: Flags,
-    rare: Rare,
+    /// The address given to `create_datagram_endpoint`, if it is connected.
+    remote: Place,
+    connected: bool,
+    ipv6: bool,
 }
-
-const HIGH: usize = 64 * 1024;
 
 impl Datagram {
     /// The body of a transport object.
@@ -89,32 +58,20 @@ impl Datagram {
         unsafe { pyrt::native::body(transport) }
     }
 
-    fn core<'a>(&'a self, py: Attached<'_>) -> &'a LoopCore {
-        let event_loop = self.event_loop.get(py);
-        let core: *const LoopCore = LoopCore::of(&event_loop);
-        // SAFETY: `event_loop` keeps the loop object, and so its core, as long as `self`.
-        unsafe { &*core }
-    }
-
     fn interest(&self) -> Readiness {
-        let life = self.flags.life.get();
+        let life = self.channel.life.get();
         Readiness {
-            readable: self.flags.started.get() && life == Life::Open,
+            readable: self.channel.started.get() && life == Life::Open,
             writable: life < Life::Lost && !self.queue.borrow().packets.is_empty(),
         }
     }
 
     fn watch(&self, py: Attached<'_>) {
-        if let Some(key) = self.key.get() {
-            let interest = self.interest();
-            let core = self.core(py);
-            // A failure means that the socket was closed behind our back: nothing will be ready.
-            let _ = core.reactor(|reactor| reactor.watch(key, lend(self.fd), interest));
-        }
+        let _ = self.channel.watch(py, self.interest());
     }
 
     pub(crate) fn ready<'py>(&self, this: &Obj<'py>, is: Readiness) -> PyResult<'py, ()> {
-        let context = self.context.obj(this.py());
+        let context = self.channel.context.obj(this.py());
         in_context(&context, || {
             if is.readable {
                 self.readable(this)?;
@@ -140,33 +97,17 @@ pub(crate) fn open<'py>(
     let core = LoopCore::of(event_loop);
     let domain = rustix::net::sockopt::socket_domain(lend(fd));
     let datagram = Datagram {
-        fd,
-        key: Cell::new(None),
-        event_loop: Member::new(event_loop.clone()),
-        context: Member::new(copy_context(py)?),
-        socket: Place::new(Some(socket.clone())),
-        protocol: Place::new(Some(protocol.clone())),
+        channel: Channel::new(event_loop, Some(socket), fd, protocol, [waiter, extra])?,
         queue: RefCell::default(),
         addresses: Addresses::default(),
-        flags: Flags {
-            life: Cell::new(Life::Open),
-            started: Cell::new(false),
-            protocol_paused: Cell::new(false),
-            connected: rustix::net::getpeername(lend(fd)).is_ok(),
-            ipv6: domain == Ok(rustix::net::AddressFamily::INET6),
-            limits: Cell::new((HIGH / 4, HIGH)),
-        },
-        rare: Rare {
-            extra: Place::new(extra),
-            waiter: Place::new(waiter),
-            error: Place::default(),
-            remote: Place::new(remote),
-        },
+        remote: Place::new(remote),
+        connected: rustix::net::getpeername(lend(fd)).is_ok(),
+        ipv6: domain == Ok(rustix::net::AddressFamily::INET6),
     };
     // SAFETY: the class that `make::<Datagram>` made.
     let transport = unsafe { pyrt::native::instance(&core.types.datagram.get(py), datagram) }?;
-    let key = core.register(py, fd, Source::Datagram(Foreign::of(&transport)))?;
-    Datagram::of(&transport).key.set(Some(key));
+    let source = Source::Datagram(Foreign::of(&transport));
+    Datagram::of(&transport).channel.join_loop(py, source)?;
     let work = Work::Start(Foreign::of(&transport));
     core.reactor(|reactor| reactor.push(work));
     Ok(transport)
@@ -190,20 +131,26 @@ impl Native for Datagram {
     }
 
     fn traverse(&self, visit: &mut Visit) {
-        visit.member(&self.event_loop);
-        visit.member(&self.context);
-        let rare = &self.rare;
-        let places = [&rare.extra, &rare.waiter, &rare.error, &rare.remote];
-        for place in [&self.socket, &self.protocol].into_iter().chain(places) {
-            visit.place(place);
-        }
+        self.channel.traverse(visit);
+        visit.place(&self.remote);
     }
 
     fn clear(&self, _py: Attached<'_>) {
-        self.protocol.set(None);
-        self.rare.extra.set(None);
-        self.rare.waiter.set(None);
-        self.rare.error.set(None);
-        self.rare.remote.set(None);
+        self.channel.clear();
+        self.remote.set(None);
+    }
+}
+
+impl Transport for Datagram {
+    fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.borrow().size
+    }
+
+    fn known<'py>(&self, _name: &Obj<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+        Ok(None)
     }
 }

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use pyrt::module::{Definition, END, Function, Module};
 use pyrt::{Attached, Obj, PyResult, function};
 
+mod channel;
 mod convert;
 mod datagram;
 mod event_loop;

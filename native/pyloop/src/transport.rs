@@ -10,10 +10,10 @@ use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use pyrt::error::Builtin;
 use pyrt::native::Native;
-use pyrt::running::copy_context;
 use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
-use reactor::{Key, Readiness};
+use reactor::Readiness;
 
+use crate::channel::{Channel, Life, Transport};
 use crate::event_loop::watch::lend;
 use crate::event_loop::{Foreign, LoopCore, Work};
 
@@ -24,18 +24,6 @@ mod read;
 mod write;
 
 pub(crate) use read::ROOM;
-
-/// How far a connection is on its way out.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Life {
-    Open,
-    /// `close` was called: what is queued still goes out.
-    Closing,
-    /// `connection_lost` is on its way.
-    Lost,
-    /// `connection_lost` has run, the socket is closed.
-    Gone,
-}
 
 /// How the protocol takes its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,29 +48,15 @@ struct Queue {
     size: usize,
 }
 
-/// The marks for `pause_writing` and `resume_writing`.
-#[derive(Clone, Copy)]
-struct Limits {
-    high: usize,
-    low: usize,
-}
-
-const HIGH: usize = 64 * 1024;
-
 /// Small flags and counters.
 struct Flags {
-    life: Cell<Life>,
     kind: Cell<Kind>,
     /// `pause_reading` was called.
     paused: Cell<bool>,
-    /// Reading begins when `connection_made` has been called.
-    started: Cell<bool>,
     /// The peer has ended its side.
     eof: Cell<bool>,
     /// `write_eof` was called.
     wrote_eof: Cell<bool>,
-    /// `pause_writing` was called.
-    protocol_paused: Cell<bool>,
     /// The protocol's own callback runs: what it writes goes out when it returns.
     inside: Cell<bool>,
     /// In the loop's list of those to flush at the end of the turn.
@@ -99,38 +73,21 @@ struct Flags {
 
 /// What only the beginning, the end and questions need.
 struct Rare {
-    extra: Place,
     server: Place,
-    waiter: Place,
     /// For `sendfile`: told when the queue is empty.
     empty_waiter: Place,
-    /// Why the connection was lost.
-    error: Place,
     /// Where an accepted connection came from.
     peer: Cell<Option<SocketAddr>>,
 }
 
 pub struct Stream {
-    fd: RawFd,
-    key: Cell<Option<Key>>,
-    event_loop: Member,
-    context: Member,
-    socket: Place,
-    protocol: Place,
+    channel: Channel,
     queue: RefCell<Queue>,
-    limits: Cell<Limits>,
     flags: Flags,
     rare: Rare,
 }
 
 impl Stream {
-    fn core<'a>(&'a self, py: Attached<'_>) -> &'a LoopCore {
-        let event_loop = self.event_loop.get(py);
-        let core: *const LoopCore = LoopCore::of(&event_loop);
-        // SAFETY: `event_loop` keeps the loop object, and so its core, as long as `self`.
-        unsafe { &*core }
-    }
-
     /// The core of a transport object.
     pub fn of<'a>(transport: &'a Obj<'_>) -> &'a Stream {
         // SAFETY: called with what a `Stream` method or a source of the loop gave only.
@@ -139,32 +96,27 @@ impl Stream {
 
     /// What the source should be watched for now.
     fn interest(&self) -> Readiness {
-        let flags = &self.flags;
+        let (flags, life) = (&self.flags, self.channel.life.get());
         Readiness {
-            readable: flags.started.get()
+            readable: self.channel.started.get()
                 && !flags.paused.get()
                 && !flags.eof.get()
-                && flags.life.get() == Life::Open,
-            writable: flags.life.get() < Life::Lost
+                && life == Life::Open,
+            writable: life < Life::Lost
                 && !flags.listed.get()
                 && !self.queue.borrow().chunks.is_empty(),
         }
     }
 
     fn watch(&self, py: Attached<'_>) {
-        if let Some(key) = self.key.get() {
-            let interest = self.interest();
-            let core = self.core(py);
-            // A failure means that the socket was closed behind our back: nothing will be ready.
-            let _ = core.reactor(|reactor| reactor.watch(key, lend(self.fd), interest));
-        }
+        let _ = self.channel.watch(py, self.interest());
     }
 
     /// Closes the descriptor where no socket object of Python's does.
     fn close_own(&self) {
         if self.flags.owns.replace(false) {
             // SAFETY: `accepted` gave it up to this transport, and nobody else closes it.
-            drop(unsafe { OwnedFd::from_raw_fd(self.fd) });
+            drop(unsafe { OwnedFd::from_raw_fd(self.channel.fd) });
         }
     }
 
@@ -173,12 +125,12 @@ impl Stream {
         if self.flags.owns.get() {
             let class = pyrt::call::import_c(py, c"socket")?.getattr_c(c"socket")?;
             let names = Obj::tuple(py, [Obj::interned(py, "fileno")?].into_iter())?;
-            let fd = Obj::int(py, i64::from(self.fd))?;
+            let fd = Obj::int(py, i64::from(self.channel.fd))?;
             let socket = class.call_few([&fd], Some(&names))?;
             self.flags.owns.set(false);
-            self.socket.set(Some(socket));
+            self.channel.file.set(Some(socket));
         }
-        Ok(self.socket.get(py))
+        Ok(self.channel.file.get(py))
     }
 
     fn set_protocol(&self, protocol: &Obj<'_>, buffered: bool) {
@@ -188,7 +140,7 @@ impl Stream {
             Kind::Plain
         };
         self.flags.kind.set(kind);
-        self.protocol.set(Some(protocol.clone()));
+        self.channel.protocol.set(Some(protocol.clone()));
     }
 }
 
@@ -207,24 +159,12 @@ pub(crate) fn open<'py>(
     // Only TCP has it; for the others the kernel says no, and that is fine.
     let _ = rustix::net::sockopt::set_tcp_nodelay(lend(fd), true);
     let stream = Stream {
-        fd,
-        key: Cell::new(None),
-        event_loop: Member::new(event_loop.clone()),
-        context: Member::new(copy_context(py)?),
-        socket: Place::new(socket.cloned()),
-        protocol: Place::default(),
+        channel: Channel::new(event_loop, socket, fd, protocol, [waiter, extra])?,
         queue: RefCell::default(),
-        limits: Cell::new(Limits {
-            high: HIGH,
-            low: HIGH / 4,
-        }),
         flags: Flags::new(),
         rare: Rare {
-            extra: Place::new(extra),
             server: Place::new(server),
-            waiter: Place::new(waiter),
             empty_waiter: Place::default(),
-            error: Place::default(),
             peer: Cell::new(None),
         },
     };
@@ -264,13 +204,10 @@ impl Drop for Stream {
 impl Flags {
     fn new() -> Self {
         Flags {
-            life: Cell::new(Life::Open),
             kind: Cell::new(Kind::Plain),
             paused: Cell::new(false),
-            started: Cell::new(false),
             eof: Cell::new(false),
             wrote_eof: Cell::new(false),
-            protocol_paused: Cell::new(false),
             inside: Cell::new(false),
             listed: Cell::new(false),
             joins: Cell::new(false),
@@ -303,35 +240,37 @@ impl Native for Stream {
     }
 
     fn traverse(&self, visit: &mut Visit) {
-        visit.member(&self.event_loop);
-        visit.member(&self.context);
-        let Rare {
-            extra,
-            server,
-            waiter,
-            empty_waiter,
-            error,
-            peer: _,
-        } = &self.rare;
-        for place in [
-            &self.socket,
-            &self.protocol,
-            extra,
-            server,
-            waiter,
-            empty_waiter,
-            error,
-        ] {
-            visit.place(place);
-        }
+        self.channel.traverse(visit);
+        visit.place(&self.rare.server);
+        visit.place(&self.rare.empty_waiter);
     }
 
     fn clear(&self, _py: Attached<'_>) {
-        self.protocol.set(None);
-        self.rare.extra.set(None);
+        self.channel.clear();
         self.rare.server.set(None);
-        self.rare.waiter.set(None);
         self.rare.empty_waiter.set(None);
-        self.rare.error.set(None);
+    }
+}
+
+impl Transport for Stream {
+    fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.borrow().size
+    }
+
+    fn file<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+        self.socket_object(py)
+    }
+
+    fn known<'py>(&self, name: &Obj<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+        match self.rare.peer.get() {
+            Some(peer) if name.as_utf8().is_ok_and(|name| name == "peername") => {
+                crate::datagram::address_tuple(name.py(), peer).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 }

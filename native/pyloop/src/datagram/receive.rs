@@ -8,7 +8,8 @@ use pyrt::{Obj, PyError, PyResult};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recvfrom};
 
-use super::{Datagram, Life};
+use super::Datagram;
+use crate::channel::Life;
 use crate::event_loop::watch::lend;
 use crate::transport::ROOM;
 
@@ -28,16 +29,16 @@ impl Datagram {
     /// Whether there may be more.
     fn receive<'py>(&self, this: &Obj<'py>) -> PyResult<'py, bool> {
         let py = this.py();
-        let Some(protocol) = self.protocol.get(py) else {
+        let Some(protocol) = self.channel.protocol.get(py) else {
             return Ok(false);
         };
-        let core = self.core(py);
+        let core = self.channel.core(py);
         let received = {
             let mut buffer = core.io.buffer.borrow_mut();
             if buffer.is_empty() {
                 buffer.resize(ROOM, 0);
             }
-            match recvfrom(lend(self.fd), &mut buffer[..], RecvFlags::empty()) {
+            match recvfrom(lend(self.channel.fd), &mut buffer[..], RecvFlags::empty()) {
                 Ok((_, len, from)) => Ok((Obj::bytes(py, &buffer[..len])?, from)),
                 Err(errno) => Err(errno),
             }
@@ -56,11 +57,11 @@ impl Datagram {
         };
         let name = core.types.names.datagram_received.get(py);
         match protocol.call_named(&name, [&data, &from]) {
-            Ok(_) => Ok(self.flags.life.get() == Life::Open),
+            Ok(_) => Ok(self.channel.life.get() == Life::Open),
             Err(error) => {
                 // As asyncio: the callback failed, the endpoint goes on.
                 let what = "Exception in callback datagram_received";
-                self.report(this, error, what).map(|()| true)
+                self.channel.report(this, error, what).map(|()| true)
             }
         }
     }
@@ -72,13 +73,15 @@ impl Datagram {
         error: PyError<'py>,
     ) -> PyResult<'py, ()> {
         let py = this.py();
-        let Some(protocol) = self.protocol.get(py) else {
+        let Some(protocol) = self.channel.protocol.get(py) else {
             return Ok(());
         };
-        let name = self.core(py).types.names.error_received.get(py);
+        let name = self.channel.core(py).types.names.error_received.get(py);
         match protocol.call_named(&name, [error.value()]) {
             Ok(_) => Ok(()),
-            Err(error) => self.report(this, error, "Exception in callback error_received"),
+            Err(error) => self
+                .channel
+                .report(this, error, "Exception in callback error_received"),
         }
     }
 }

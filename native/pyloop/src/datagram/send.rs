@@ -11,7 +11,8 @@ use pyrt::{Obj, PyError, PyResult};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send, sendto};
 
-use super::{Datagram, HEADER, Life, Packet};
+use super::{Datagram, HEADER, Packet};
+use crate::channel::{Life, Transport};
 use crate::event_loop::watch::lend;
 
 impl Datagram {
@@ -42,7 +43,7 @@ impl Datagram {
     ) -> PyResult<'py, ()> {
         let py = this.py();
         let to = self.target(this, to)?;
-        if self.flags.life.get() >= Life::Lost {
+        if self.channel.life.get() >= Life::Lost {
             return Ok(());
         }
         if self.queue.borrow().packets.is_empty() {
@@ -62,7 +63,7 @@ impl Datagram {
             queue.packets.push_back(Packet { data, to });
         }
         self.watch(py);
-        self.maybe_pause(this)
+        self.channel.maybe_pause(this, self.queued())
     }
 
     /// Where to: a connected endpoint has one address only.
@@ -73,7 +74,7 @@ impl Datagram {
     ) -> PyResult<'py, Option<SocketAddr>> {
         let py = this.py();
         let to = to.filter(|to| !to.is_none());
-        if let Some(remote) = self.rare.remote.get(py) {
+        if let Some(remote) = self.remote.get(py) {
             if let Some(to) = to
                 && !to.call_method(c"__eq__", &[&remote])?.is_truthy()?
             {
@@ -86,10 +87,10 @@ impl Datagram {
         let Some(to) = to else {
             return Ok(None);
         };
-        if self.flags.connected {
+        if self.connected {
             return Ok(None);
         }
-        if let Some(address) = self.addresses.address(to, self.flags.ipv6)? {
+        if let Some(address) = self.addresses.address(to, self.ipv6)? {
             return Ok(Some(address));
         }
         self.resolve(to)
@@ -99,11 +100,11 @@ impl Datagram {
     #[cold]
     fn resolve<'py>(&self, to: &Obj<'py>) -> PyResult<'py, Option<SocketAddr>> {
         let py = to.py();
-        let name = self.core(py).types.names._resolve_datagram.get(py);
-        let family = Obj::bool(py, self.flags.ipv6);
-        let event_loop = self.event_loop.obj(py);
+        let name = self.channel.core(py).types.names._resolve_datagram.get(py);
+        let family = Obj::bool(py, self.ipv6);
+        let event_loop = self.channel.event_loop.obj(py);
         let numeric = event_loop.call_named(&name, [to, &family])?;
-        match self.addresses.address(&numeric, self.flags.ipv6)? {
+        match self.addresses.address(&numeric, self.ipv6)? {
             Some(address) => Ok(Some(address)),
             None => {
                 let text = format!("not an address: {}", to.repr()?.display());
@@ -114,8 +115,8 @@ impl Datagram {
 
     fn transmit(&self, data: &[u8], to: Option<SocketAddr>) -> Result<(), Errno> {
         match to {
-            Some(to) => sendto(lend(self.fd), data, SendFlags::NOSIGNAL, &to)?,
-            None => send(lend(self.fd), data, SendFlags::NOSIGNAL)?,
+            Some(to) => sendto(lend(self.channel.fd), data, SendFlags::NOSIGNAL, &to)?,
+            None => send(lend(self.channel.fd), data, SendFlags::NOSIGNAL)?,
         };
         Ok(())
     }
@@ -141,45 +142,10 @@ impl Datagram {
             }
         }
         self.watch(this.py());
-        self.maybe_resume(this)?;
-        if self.queue.borrow().packets.is_empty() && self.flags.life.get() == Life::Closing {
-            self.lose(this, None);
+        self.channel.maybe_resume(this, self.queued())?;
+        if self.queue.borrow().packets.is_empty() && self.channel.life.get() == Life::Closing {
+            self.channel.lose(this, None);
         }
         Ok(())
-    }
-
-    pub(super) fn maybe_pause<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        let high = self.flags.limits.get().1;
-        if self.flags.protocol_paused.get() || self.queue.borrow().size <= high {
-            return Ok(());
-        }
-        self.flags.protocol_paused.set(true);
-        self.tell(this, true)
-    }
-
-    pub(super) fn maybe_resume<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        let low = self.flags.limits.get().0;
-        if !self.flags.protocol_paused.get() || self.queue.borrow().size > low {
-            return Ok(());
-        }
-        self.flags.protocol_paused.set(false);
-        self.tell(this, false)
-    }
-
-    fn tell<'py>(&self, this: &Obj<'py>, pause: bool) -> PyResult<'py, ()> {
-        let py = this.py();
-        let Some(protocol) = self.protocol.get(py) else {
-            return Ok(());
-        };
-        let names = &self.core(py).types.names;
-        let (name, what) = if pause {
-            (&names.pause_writing, "protocol.pause_writing() failed")
-        } else {
-            (&names.resume_writing, "protocol.resume_writing() failed")
-        };
-        match protocol.call_named(&name.get(py), []) {
-            Ok(_) => Ok(()),
-            Err(error) => self.report(this, error, what),
-        }
     }
 }

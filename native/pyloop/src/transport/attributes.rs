@@ -3,13 +3,13 @@
 use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter};
-use pyrt::{Obj, PyError, PyResult, getter, method};
+use pyrt::{Obj, PyError, getter, method};
 
-use super::{Life, Stream, info};
+use super::{Stream, info};
+use crate::channel::Life;
+use crate::channel::attributes::{self, Answer, none};
 
-type Answer<'py> = PyResult<'py, Obj<'py>>;
-
-pub(super) static METHODS: [Function; 24] = [
+pub(super) static METHODS: [Function; 23] = [
     method!(
         Stream,
         c"write",
@@ -45,7 +45,7 @@ pub(super) static METHODS: [Function; 24] = [
     method!(
         Stream,
         c"is_closing",
-        is_closing,
+        attributes::is_closing,
         c"Whether it closes or is closed."
     ),
     method!(
@@ -67,29 +67,34 @@ pub(super) static METHODS: [Function; 24] = [
         set_protocol,
         c"Another protocol from now on."
     ),
-    method!(Stream, c"get_protocol", get_protocol, c"The protocol."),
+    method!(
+        Stream,
+        c"get_protocol",
+        attributes::get_protocol,
+        c"The protocol."
+    ),
     method!(
         Stream,
         c"get_extra_info",
-        info::get_extra_info,
+        attributes::get_extra_info,
         c"What is known of the connection."
     ),
     method!(
         Stream,
         c"set_write_buffer_limits",
-        info::set_limits,
+        attributes::set_limits,
         c"The marks of flow control."
     ),
     method!(
         Stream,
         c"get_write_buffer_limits",
-        info::get_limits,
+        attributes::get_limits,
         c"(low, high)"
     ),
     method!(
         Stream,
         c"get_write_buffer_size",
-        get_size,
+        attributes::get_size,
         c"How much waits to be sent."
     ),
     method!(
@@ -122,17 +127,16 @@ pub(super) static METHODS: [Function; 24] = [
         join_loop,
         c"The loop watches it again."
     ),
-    method!(Stream, c"_get_loop", get_loop, c"The loop."),
     END,
 ];
 
 pub(super) static GETTERS: [Getter; 9] = [
     getter!(Stream, c"__class__", class),
-    getter!(Stream, c"_protocol_paused", protocol_paused),
-    getter!(Stream, c"_sock", get_socket),
-    getter!(Stream, c"_sock_fd", get_fd),
-    getter!(Stream, c"_loop", read_loop),
-    getter!(Stream, c"_extra", info::get_extra),
+    getter!(Stream, c"_protocol_paused", attributes::protocol_paused),
+    getter!(Stream, c"_sock", attributes::get_file),
+    getter!(Stream, c"_sock_fd", attributes::get_fd),
+    getter!(Stream, c"_loop", attributes::get_loop),
+    getter!(Stream, c"_extra", attributes::get_extra),
     getter!(Stream, c"_start_tls_compatible", yes),
     getter!(Stream, c"_sendfile_compatible", info::sendfile_mode),
     END_OF_GETTERS,
@@ -143,17 +147,9 @@ fn class<'py>(this: &Obj<'py>, _stream: &Stream) -> Answer<'py> {
     pyrt::call::import_c(this.py(), c"erlang._loop")?.getattr_c(c"_ErlangSocketTransport")
 }
 
-fn protocol_paused<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
-    Ok(Obj::bool(this.py(), stream.flags.protocol_paused.get()))
-}
-
-fn none<'py>(args: &Args<'_, 'py>) -> Answer<'py> {
-    Ok(Obj::none(args.py()))
-}
-
 fn write<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     let data = args.want(0, "data")?;
-    stream.core(args.py()).check_here(args.py())?;
+    stream.channel.core(args.py()).check_here(args.py())?;
     stream.write(this, &data)?;
     none(args)
 }
@@ -161,7 +157,7 @@ fn write<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<
 /// The pieces are queued, then sent by one system call.
 fn writelines<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     let pieces = args.want(0, "list_of_data")?.iter()?;
-    stream.core(args.py()).check_here(args.py())?;
+    stream.channel.core(args.py()).check_here(args.py())?;
     let inside = stream.flags.inside.replace(true);
     let mut done = Ok(());
     while done.is_ok() {
@@ -172,7 +168,7 @@ fn writelines<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> An
         }
     }
     stream.flags.inside.set(inside);
-    if !inside && !stream.flags.listed.get() && stream.flags.life.get() < Life::Lost {
+    if !inside && !stream.flags.listed.get() && stream.channel.life.get() < Life::Lost {
         stream.flush(this)?;
     }
     done?;
@@ -181,7 +177,7 @@ fn writelines<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> An
 
 fn write_eof<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     let flags = &stream.flags;
-    if flags.life.get() != Life::Open || flags.wrote_eof.replace(true) {
+    if stream.channel.life.get() != Life::Open || flags.wrote_eof.replace(true) {
         return none(args);
     }
     if stream.queue.borrow().chunks.is_empty() {
@@ -220,12 +216,8 @@ fn fatal_error<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> A
     none(args)
 }
 
-fn is_closing<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
-    Ok(Obj::bool(args.py(), stream.flags.life.get() != Life::Open))
-}
-
 fn pause_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
-    if stream.flags.life.get() == Life::Open {
+    if stream.channel.life.get() == Life::Open {
         stream.flags.paused.set(true);
         stream.watch(args.py());
     }
@@ -233,7 +225,7 @@ fn pause_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -
 }
 
 fn resume_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
-    if stream.flags.life.get() == Life::Open {
+    if stream.channel.life.get() == Life::Open {
         stream.flags.paused.set(false);
         stream.watch(args.py());
     }
@@ -242,48 +234,21 @@ fn resume_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) 
 
 fn is_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     let flags = &stream.flags;
-    let reading = flags.life.get() == Life::Open && !flags.paused.get();
+    let reading = stream.channel.life.get() == Life::Open && !flags.paused.get();
     Ok(Obj::bool(args.py(), reading))
 }
 
 fn set_protocol<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     let py = args.py();
     let protocol = args.want(0, "protocol")?;
-    let asyncio = stream.core(py).types.asyncio(py)?;
+    let asyncio = stream.channel.core(py).types.asyncio(py)?;
     let buffered = protocol.is_instance(&asyncio.buffered_protocol.get(py))?;
     stream.set_protocol(&protocol, buffered);
     none(args)
 }
 
-fn get_protocol<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
-    let py = args.py();
-    Ok(stream.protocol.get(py).unwrap_or_else(|| Obj::none(py)))
-}
-
-fn get_loop<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
-    Ok(stream.event_loop.obj(args.py()))
-}
-
-fn read_loop<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
-    Ok(stream.event_loop.obj(this.py()))
-}
-
-fn get_socket<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
-    let py = this.py();
-    let socket = stream.socket_object(py)?;
-    Ok(socket.unwrap_or_else(|| Obj::none(py)))
-}
-
-fn get_fd<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
-    Obj::int(this.py(), i64::from(stream.fd))
-}
-
 fn yes<'py>(this: &Obj<'py>, _stream: &Stream) -> Answer<'py> {
     Ok(Obj::bool(this.py(), true))
-}
-
-fn get_size<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
-    Obj::int(args.py(), stream.queue.borrow().size as i64)
 }
 
 fn make_waiter<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
@@ -292,7 +257,7 @@ fn make_waiter<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> 
         let text = "Empty waiter is already set";
         return Err(PyError::new(py, Builtin::RuntimeError, text));
     }
-    let event_loop = stream.event_loop.obj(py);
+    let event_loop = stream.channel.event_loop.obj(py);
     let waiter = event_loop.call_method(c"create_future", &[])?;
     if stream.queue.borrow().chunks.is_empty() {
         waiter.call_method(c"set_result", &[&Obj::none(py)])?;
@@ -307,12 +272,12 @@ fn reset_waiter<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) ->
 }
 
 fn leave_loop<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
-    stream.leave_loop(args.py());
+    stream.channel.leave_loop(args.py());
     none(args)
 }
 
 fn join_loop<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
-    if stream.flags.life.get() < Life::Gone {
+    if stream.channel.life.get() < Life::Gone {
         stream.join_loop(this)?;
     }
     none(args)

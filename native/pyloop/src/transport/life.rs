@@ -1,20 +1,20 @@
 //! The life of a connection: made, closed, lost.
 //!
-//! Thread: the loop's own. `connection_lost` is called once, by the loop, after everything else.
+//! Thread: the loop's own.
 
 use pyrt::error::Builtin;
 use pyrt::running::in_context;
 use pyrt::{Obj, PyError, PyResult};
 use reactor::Readiness;
 
-use super::{Life, Stream};
-use crate::event_loop::watch::lend;
-use crate::event_loop::{Foreign, Source, Work};
+use super::Stream;
+use crate::channel::Life;
+use crate::event_loop::{Foreign, Source};
 
 impl Stream {
     /// The source is ready, in the order read, write.
     pub(crate) fn ready<'py>(&self, this: &Obj<'py>, is: Readiness) -> PyResult<'py, ()> {
-        let context = self.context.obj(this.py());
+        let context = self.channel.context.obj(this.py());
         in_context(&context, || {
             if is.readable && self.interest().readable {
                 self.readable(this)?;
@@ -28,42 +28,24 @@ impl Stream {
     }
 
     pub(crate) fn end_of_turn<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        let context = self.context.obj(this.py());
+        let context = self.channel.context.obj(this.py());
         in_context(&context, || self.turn_end(this))
     }
 
-    /// `connection_made`, then reading begins, then whoever waits for the connection is told.
     pub(crate) fn start<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        let py = this.py();
-        let context = self.context.obj(py);
-        let made = in_context(&context, || {
-            let Some(protocol) = self.protocol.get(py) else {
-                return Ok(());
-            };
-            let name = self.core(py).types.names.connection_made.get(py);
-            protocol.call_named(&name, [this])?;
+        self.channel.start(this, || {
+            self.watch(this.py());
             Ok(())
-        });
-        self.flags.started.set(true);
-        self.watch(py);
-        if let Some(waiter) = self.rare.waiter.take(py)
-            && !waiter.call_method(c"done", &[])?.is_truthy()?
-        {
-            waiter.call_method(c"set_result", &[&Obj::none(py)])?;
-        }
-        match made {
-            Ok(()) => Ok(()),
-            Err(error) => self.report(this, error, "Exception in callback connection_made"),
-        }
+        })
     }
 
     pub(super) fn close<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        if self.flags.life.get() != Life::Open {
+        if self.channel.life.get() != Life::Open {
             return Ok(());
         }
-        self.flags.life.set(Life::Closing);
+        self.channel.life.set(Life::Closing);
         if self.queue.borrow().chunks.is_empty() {
-            self.lose(this, None);
+            self.channel.lose(this, None);
         } else {
             self.watch(this.py());
         }
@@ -72,80 +54,33 @@ impl Stream {
 
     /// Closes without sending what is queued.
     pub(super) fn abort<'py>(&self, this: &Obj<'py>, error: Option<Obj<'py>>) {
-        if self.flags.life.get() >= Life::Lost {
+        if self.channel.life.get() >= Life::Lost {
             return;
         }
         self.queue.borrow_mut().clear();
-        self.lose(this, error);
+        self.channel.lose(this, error);
     }
 
-    /// The connection is lost: the protocol will hear of it from the loop.
-    pub(super) fn lose<'py>(&self, this: &Obj<'py>, error: Option<Obj<'py>>) {
-        if self.flags.life.get() >= Life::Lost {
-            return;
-        }
-        self.flags.life.set(Life::Lost);
-        self.rare.error.set(error);
-        self.watch(this.py());
-        let work = Work::Lost(Foreign::of(this));
-        self.core(this.py()).reactor(|reactor| reactor.push(work));
-    }
-
-    /// `connection_lost`, and the socket is closed.
     pub(crate) fn lost<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        let py = this.py();
-        if self.flags.life.replace(Life::Gone) == Life::Gone {
-            return Ok(());
-        }
-        let context = self.context.obj(py);
-        let told = in_context(&context, || {
-            let Some(protocol) = self.protocol.get(py) else {
-                return Ok(());
-            };
-            let error = self.rare.error.get(py).unwrap_or_else(|| Obj::none(py));
-            let name = self.core(py).types.names.connection_lost.get(py);
-            protocol.call_named(&name, [&error])?;
-            Ok(())
-        });
-        let closed = self.release(this);
-        if let Err(error) = told {
-            self.report(this, error, "Exception in callback connection_lost")?;
-        }
-        closed
-    }
-
-    /// The loop watches the socket no longer; `sendfile` does it by itself meanwhile.
-    pub(super) fn leave_loop(&self, py: pyrt::Attached<'_>) {
-        if let Some(key) = self.key.take() {
-            let core = self.core(py);
-            let source = core.reactor(|reactor| reactor.unregister(key, lend(self.fd)));
-            core.forget_key(self.fd, key);
-            drop(source);
-        }
+        self.channel.lost(this, || self.release(this))
     }
 
     /// The loop watches the socket.
     pub(super) fn join_loop<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let source = Source::Stream(Foreign::of(this));
-        let key = self.core(this.py()).register(this.py(), self.fd, source)?;
-        self.key.set(Some(key));
+        self.channel.join_loop(this.py(), source)?;
         self.watch(this.py());
         Ok(())
     }
 
-    /// Gives everything up: the source, the socket, the protocol, the server.
+    /// Gives up the socket, the protocol and the server.
     fn release<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
-        let core = self.core(py);
-        self.leave_loop(py);
-        self.protocol.set(None);
         self.close_own();
-        if let Some(socket) = self.socket.get(py) {
-            socket.call_method(c"close", &[])?;
-        }
+        self.channel.close_file(py)?;
         if let Some(server) = self.rare.server.take(py) {
-            let detach = core.types.names._detach_transport.get(py);
-            let event_loop = self.event_loop.obj(py);
+            let detach = self.channel.core(py).types.names._detach_transport.get(py);
+            let event_loop = self.channel.event_loop.obj(py);
             event_loop.call_named(&detach, [&server, this])?;
         }
         Ok(())
@@ -163,32 +98,9 @@ impl Stream {
         let reported = if error.is_a(Builtin::OSError) {
             Ok(())
         } else {
-            self.report(this, error, what)
+            self.channel.report(this, error, what)
         };
         self.abort(this, Some(value));
         reported
-    }
-
-    /// The loop's exception handler hears of it.
-    #[cold]
-    pub(super) fn report<'py>(
-        &self,
-        this: &Obj<'py>,
-        error: PyError<'py>,
-        what: &str,
-    ) -> PyResult<'py, ()> {
-        let py = this.py();
-        if error.is_a(Builtin::KeyboardInterrupt) || error.is_a(Builtin::SystemExit) {
-            return Err(error);
-        }
-        let protocol = self.protocol.get(py).unwrap_or_else(|| Obj::none(py));
-        let context = Obj::dict(py)?;
-        context.dict_set_c(c"message", &Obj::text(py, what)?)?;
-        context.dict_set_c(c"exception", error.value())?;
-        context.dict_set_c(c"transport", this)?;
-        context.dict_set_c(c"protocol", &protocol)?;
-        let event_loop = self.event_loop.obj(py);
-        event_loop.call_method(c"call_exception_handler", &[&context])?;
-        Ok(())
     }
 }

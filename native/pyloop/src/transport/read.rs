@@ -8,7 +8,8 @@ use pyrt::{Attached, Obj, PyError, PyResult};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use super::{Kind, Life, Stream};
+use super::{Kind, Stream};
+use crate::channel::Life;
 use crate::event_loop::watch::lend;
 
 /// The most that one `recv` takes.
@@ -25,7 +26,7 @@ impl Stream {
     /// Reads once and tells the protocol.
     pub(super) fn readable<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
-        let Some(protocol) = self.protocol.get(py) else {
+        let Some(protocol) = self.channel.protocol.get(py) else {
             return Ok(());
         };
         match self.flags.kind.get() {
@@ -42,7 +43,7 @@ impl Stream {
             Ok(Got::Later) => return Ok(()),
             Err(error) => return self.read_failed(this, error),
         };
-        let name = self.core(py).types.names.data_received.get(py);
+        let name = self.channel.core(py).types.names.data_received.get(py);
         self.flags.inside.set(true);
         let done = protocol.call_named(&name, [&data]);
         self.leave(this)?;
@@ -58,12 +59,12 @@ impl Stream {
     /// Into the loop's buffer, then a `bytes` of the exact size: memory of the largest size for
     /// each read would be fresh from the system each time, which costs more than the copy.
     fn receive<'py>(&self, py: Attached<'py>) -> PyResult<'py, Result<Got<Obj<'py>>, Errno>> {
-        let core = self.core(py);
+        let core = self.channel.core(py);
         let mut buffer = core.io.buffer.borrow_mut();
         if buffer.is_empty() {
             buffer.resize(ROOM, 0);
         }
-        match recv(lend(self.fd), &mut buffer[..], RecvFlags::empty()) {
+        match recv(lend(self.channel.fd), &mut buffer[..], RecvFlags::empty()) {
             Ok((_, 0)) => Ok(Ok(Got::Eof)),
             Ok((_, len)) => Ok(Ok(Got::Data(Obj::bytes(py, &buffer[..len])?))),
             Err(errno) => Ok(later_or(errno)),
@@ -72,7 +73,7 @@ impl Stream {
 
     fn read_buffered<'py>(&self, this: &Obj<'py>, protocol: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
-        let names = &self.core(py).types.names;
+        let names = &self.channel.core(py).types.names;
         let hint = Obj::int(py, -1)?;
         let lent = protocol
             .call_named(&names.get_buffer.get(py), [&hint])
@@ -90,7 +91,7 @@ impl Stream {
             let what = "Fatal error: protocol.get_buffer() call failed.";
             return self.fatal(this, error, what);
         }
-        let received = recv(lend(self.fd), lent.memory(), RecvFlags::empty());
+        let received = recv(lend(self.channel.fd), lent.memory(), RecvFlags::empty());
         drop(lent);
         let len = match received.map(|(_, len)| len) {
             Ok(0) => return self.got_eof(this, protocol),
@@ -121,7 +122,7 @@ impl Stream {
 
     fn got_eof<'py>(&self, this: &Obj<'py>, protocol: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
-        let name = self.core(py).types.names.eof_received.get(py);
+        let name = self.channel.core(py).types.names.eof_received.get(py);
         self.flags.inside.set(true);
         let keep_open = protocol
             .call_named(&name, [])
@@ -145,7 +146,7 @@ impl Stream {
     /// The protocol's callback has returned: what it wrote goes out, in one system call.
     fn leave<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         self.flags.inside.set(false);
-        if self.queue.borrow().chunks.is_empty() || self.flags.life.get() >= Life::Lost {
+        if self.queue.borrow().chunks.is_empty() || self.channel.life.get() >= Life::Lost {
             return Ok(());
         }
         self.flush(this)

@@ -1,7 +1,6 @@
 //! Writing: tried at once; what does not go waits for writable. Writes of one turn go together.
 //!
-//! Thread: the loop's own. Flow control is asyncio's: `pause_writing` above the high mark,
-//! `resume_writing` at the low one.
+//! Thread: the loop's own.
 
 use std::io::IoSlice;
 
@@ -11,7 +10,8 @@ use pyrt::{Attached, Member, Obj, PyError, PyResult};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
-use super::{Chunk, Life, Queue, Stream};
+use super::{Chunk, Queue, Stream};
+use crate::channel::{Life, Transport};
 use crate::event_loop::watch::lend;
 
 /// A write of this size or more is worth a system call of its own.
@@ -109,7 +109,7 @@ impl Stream {
         if slice.is_empty() {
             return Ok(());
         }
-        if flags.life.get() >= Life::Lost {
+        if self.channel.life.get() >= Life::Lost {
             return self.lost_write(py);
         }
         let waiting = !self.queue.borrow().chunks.is_empty();
@@ -120,9 +120,9 @@ impl Stream {
                 return self.flush_if_full(this);
             }
             self.watch(py);
-            return self.maybe_pause(this);
+            return self.channel.maybe_pause(this, self.queued());
         }
-        let sent = match send(lend(self.fd), slice, SendFlags::NOSIGNAL) {
+        let sent = match send(lend(self.channel.fd), slice, SendFlags::NOSIGNAL) {
             Ok(sent) if sent == slice.len() => return Ok(()),
             Ok(sent) => sent,
             Err(Errno::AGAIN | Errno::INTR) => 0,
@@ -132,7 +132,7 @@ impl Stream {
         let len = slice.len() - sent;
         self.queue.borrow_mut().push(chunk, len);
         self.watch(py);
-        self.maybe_pause(this)
+        self.channel.maybe_pause(this, self.queued())
     }
 
     /// Whether a small write is sent later: at the end of the protocol's callback, or of the turn
@@ -142,7 +142,7 @@ impl Stream {
         if flags.inside.get() {
             return true;
         }
-        let core = self.core(this.py());
+        let core = self.channel.core(this.py());
         let turn = core.io.turn.get();
         let again = flags.turn.replace(turn) == turn;
         if again {
@@ -156,7 +156,7 @@ impl Stream {
     }
 
     fn flush_if_full<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        if self.queue.borrow().size > self.limits.get().high {
+        if self.queue.borrow().size > self.channel.limits.get().high {
             return self.flush(this);
         }
         Ok(())
@@ -167,7 +167,7 @@ impl Stream {
         self.flags.listed.set(false);
         let queued = self.queue.borrow().chunks.len();
         self.flags.joins.set(queued > 1);
-        if queued == 0 || self.flags.life.get() >= Life::Lost {
+        if queued == 0 || self.channel.life.get() >= Life::Lost {
             return Ok(());
         }
         self.flush(this)
@@ -182,7 +182,7 @@ impl Stream {
                 if queue.chunks.is_empty() {
                     break;
                 }
-                match send_queue(py, self.fd, &queue) {
+                match send_queue(py, self.channel.fd, &queue) {
                     Ok((sent, all)) => {
                         queue.advance(py, sent);
                         Ok(all)
@@ -198,15 +198,15 @@ impl Stream {
             }
         }
         self.watch(py);
-        self.maybe_pause(this)?;
-        self.maybe_resume(this)?;
+        self.channel.maybe_pause(this, self.queued())?;
+        self.channel.maybe_resume(this, self.queued())?;
         self.drained(this)
     }
 
     /// What waits for an empty queue: `sendfile`, `close`, `write_eof`.
     fn drained<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
-        if !self.queue.borrow().chunks.is_empty() || self.flags.life.get() >= Life::Lost {
+        if !self.queue.borrow().chunks.is_empty() || self.channel.life.get() >= Life::Lost {
             return Ok(());
         }
         if let Some(waiter) = self.rare.empty_waiter.get(py)
@@ -214,8 +214,8 @@ impl Stream {
         {
             waiter.call_method(c"set_result", &[&Obj::none(py)])?;
         }
-        if self.flags.life.get() == Life::Closing {
-            self.lose(this, None);
+        if self.channel.life.get() == Life::Closing {
+            self.channel.lose(this, None);
         } else if self.flags.wrote_eof.get() {
             self.shutdown_write();
         }
@@ -224,7 +224,7 @@ impl Stream {
 
     pub(super) fn shutdown_write(&self) {
         // A peer that is gone already needs no end of data.
-        let _ = rustix::net::shutdown(lend(self.fd), rustix::net::Shutdown::Write);
+        let _ = rustix::net::shutdown(lend(self.channel.fd), rustix::net::Shutdown::Write);
     }
 
     #[cold]
@@ -250,47 +250,6 @@ impl Stream {
             logger.call_method(c"warning", &[&text])?;
         }
         Ok(())
-    }
-
-    fn maybe_pause<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        let flags = &self.flags;
-        if flags.protocol_paused.get() || self.queue.borrow().size <= self.limits.get().high {
-            return Ok(());
-        }
-        flags.protocol_paused.set(true);
-        self.tell(this, true)
-    }
-
-    pub(super) fn maybe_resume<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        let flags = &self.flags;
-        if !flags.protocol_paused.get() || self.queue.borrow().size > self.limits.get().low {
-            return Ok(());
-        }
-        flags.protocol_paused.set(false);
-        self.tell(this, false)
-    }
-
-    /// The marks have changed.
-    pub(super) fn check_limits<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        self.maybe_pause(this)?;
-        self.maybe_resume(this)
-    }
-
-    fn tell<'py>(&self, this: &Obj<'py>, pause: bool) -> PyResult<'py, ()> {
-        let py = this.py();
-        let Some(protocol) = self.protocol.get(py) else {
-            return Ok(());
-        };
-        let names = &self.core(py).types.names;
-        let (name, what) = if pause {
-            (&names.pause_writing, "protocol.pause_writing() failed")
-        } else {
-            (&names.resume_writing, "protocol.resume_writing() failed")
-        };
-        match protocol.call_named(&name.get(py), []) {
-            Ok(_) => Ok(()),
-            Err(error) => self.report(this, error, what),
-        }
     }
 }
 

@@ -1,0 +1,258 @@
+//! What every transport has: a descriptor on the loop, a protocol, a life from made to lost.
+//!
+//! Thread: the loop's own. `connection_lost` is called once, by the loop, after everything else.
+
+use std::cell::Cell;
+use std::os::fd::RawFd;
+
+use pyrt::error::Builtin;
+use pyrt::native::Native;
+use pyrt::running::{copy_context, in_context};
+use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
+use reactor::{Key, Readiness};
+
+use crate::event_loop::watch::lend;
+use crate::event_loop::{Foreign, LoopCore, Source, Work};
+
+pub(crate) mod attributes;
+mod flow;
+
+pub(crate) use flow::Limits;
+
+/// How far a transport is on its way out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Life {
+    Open,
+    /// `close` was called: what is queued still goes out.
+    Closing,
+    /// `connection_lost` is on its way.
+    Lost,
+    /// `connection_lost` has run, the descriptor is closed.
+    Gone,
+}
+
+/// What only the beginning, the end and questions need.
+pub(crate) struct Rare {
+    pub(crate) extra: Place,
+    pub(crate) waiter: Place,
+    /// Why it was lost.
+    pub(crate) error: Place,
+}
+
+pub(crate) struct Channel {
+    pub(crate) fd: RawFd,
+    key: Cell<Option<Key>>,
+    pub(crate) event_loop: Member,
+    pub(crate) context: Member,
+    /// The object Python has for the descriptor: a socket or a file.
+    pub(crate) file: Place,
+    pub(crate) protocol: Place,
+    pub(crate) limits: Cell<Limits>,
+    pub(crate) life: Cell<Life>,
+    /// Reading begins when `connection_made` has been called.
+    pub(crate) started: Cell<bool>,
+    /// `pause_writing` was called.
+    pub(crate) protocol_paused: Cell<bool>,
+    pub(crate) rare: Rare,
+}
+
+/// A class of transports.
+pub(crate) trait Transport: Native {
+    fn channel(&self) -> &Channel;
+
+    /// How much waits to be sent.
+    fn queued(&self) -> usize;
+
+    /// The object Python has for the descriptor.
+    fn file<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+        Ok(self.channel().file.get(py))
+    }
+
+    /// What the transport itself knows of `get_extra_info(name)`.
+    fn known<'py>(&self, name: &Obj<'py>) -> PyResult<'py, Option<Obj<'py>>>;
+}
+
+impl Channel {
+    pub(crate) fn new<'py>(
+        event_loop: &Obj<'py>,
+        file: Option<&Obj<'py>>,
+        fd: RawFd,
+        protocol: &Obj<'py>,
+        [waiter, extra]: [Option<Obj<'py>>; 2],
+    ) -> PyResult<'py, Self> {
+        Ok(Channel {
+            fd,
+            key: Cell::new(None),
+            event_loop: Member::new(event_loop.clone()),
+            context: Member::new(copy_context(event_loop.py())?),
+            file: Place::new(file.cloned()),
+            protocol: Place::new(Some(protocol.clone())),
+            limits: Cell::default(),
+            life: Cell::new(Life::Open),
+            started: Cell::new(false),
+            protocol_paused: Cell::new(false),
+            rare: Rare {
+                extra: Place::new(extra),
+                waiter: Place::new(waiter),
+                error: Place::default(),
+            },
+        })
+    }
+
+    pub(crate) fn core<'a>(&'a self, py: Attached<'_>) -> &'a LoopCore {
+        let event_loop = self.event_loop.get(py);
+        let core: *const LoopCore = LoopCore::of(&event_loop);
+        // SAFETY: `event_loop` keeps the loop object, and so its core, as long as `self`.
+        unsafe { &*core }
+    }
+
+    /// A failure means that the descriptor was closed behind our back, or is of a kind that can't
+    /// be watched: nothing will be ready.
+    pub(crate) fn watch(&self, py: Attached<'_>, interest: Readiness) -> std::io::Result<()> {
+        let Some(key) = self.key.get() else {
+            return Ok(());
+        };
+        let core = self.core(py);
+        core.reactor(|reactor| reactor.watch(key, lend(self.fd), interest))
+    }
+
+    /// The loop knows the descriptor, and watches it for nothing yet.
+    pub(crate) fn join_loop<'py>(&self, py: Attached<'py>, source: Source) -> PyResult<'py, ()> {
+        let key = self.core(py).register(py, self.fd, source)?;
+        self.key.set(Some(key));
+        Ok(())
+    }
+
+    /// The loop watches the descriptor no longer.
+    pub(crate) fn leave_loop(&self, py: Attached<'_>) {
+        if let Some(key) = self.key.take() {
+            let core = self.core(py);
+            let source = core.reactor(|reactor| reactor.unregister(key, lend(self.fd)));
+            core.forget_key(self.fd, key);
+            drop(source);
+        }
+    }
+
+    /// `connection_made`, then reading begins, then whoever waits for the transport is told.
+    pub(crate) fn start<'py>(
+        &self,
+        this: &Obj<'py>,
+        begin: impl FnOnce() -> PyResult<'py, ()>,
+    ) -> PyResult<'py, ()> {
+        let py = this.py();
+        let context = self.context.obj(py);
+        let made = in_context(&context, || {
+            let Some(protocol) = self.protocol.get(py) else {
+                return Ok(());
+            };
+            let name = self.core(py).types.names.connection_made.get(py);
+            protocol.call_named(&name, [this])?;
+            Ok(())
+        });
+        self.started.set(true);
+        let begun = begin();
+        if let Some(waiter) = self.rare.waiter.take(py)
+            && !waiter.call_method(c"done", &[])?.is_truthy()?
+        {
+            waiter.call_method(c"set_result", &[&Obj::none(py)])?;
+        }
+        match made.and(begun) {
+            Ok(()) => Ok(()),
+            Err(error) => self.report(this, error, "Exception in callback connection_made"),
+        }
+    }
+
+    /// The transport is lost: the protocol will hear of it from the loop.
+    pub(crate) fn lose<'py>(&self, this: &Obj<'py>, error: Option<Obj<'py>>) {
+        if self.life.get() >= Life::Lost {
+            return;
+        }
+        self.life.set(Life::Lost);
+        self.rare.error.set(error);
+        let _ = self.watch(this.py(), Readiness::NONE);
+        let work = Work::Lost(Foreign::of(this));
+        self.core(this.py()).reactor(|reactor| reactor.push(work));
+    }
+
+    /// `connection_lost`, then `release` gives up what the transport has.
+    pub(crate) fn lost<'py>(
+        &self,
+        this: &Obj<'py>,
+        release: impl FnOnce() -> PyResult<'py, ()>,
+    ) -> PyResult<'py, ()> {
+        let py = this.py();
+        if self.life.replace(Life::Gone) == Life::Gone {
+            return Ok(());
+        }
+        let context = self.context.obj(py);
+        let told = in_context(&context, || {
+            let Some(protocol) = self.protocol.get(py) else {
+                return Ok(());
+            };
+            let error = self.rare.error.get(py).unwrap_or_else(|| Obj::none(py));
+            let name = self.core(py).types.names.connection_lost.get(py);
+            protocol.call_named(&name, [&error])?;
+            Ok(())
+        });
+        self.leave_loop(py);
+        let released = release();
+        if let Err(error) = told {
+            self.report(this, error, "Exception in callback connection_lost")?;
+        }
+        self.protocol.set(None);
+        released
+    }
+
+    /// Closes the object Python has for the descriptor.
+    pub(crate) fn close_file<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        match self.file.get(py) {
+            Some(file) => file.call_method(c"close", &[]).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The loop's exception handler hears of it.
+    #[cold]
+    pub(crate) fn report<'py>(
+        &self,
+        this: &Obj<'py>,
+        error: PyError<'py>,
+        what: &str,
+    ) -> PyResult<'py, ()> {
+        let py = this.py();
+        if error.is_a(Builtin::KeyboardInterrupt) || error.is_a(Builtin::SystemExit) {
+            return Err(error);
+        }
+        let protocol = self.protocol.get(py).unwrap_or_else(|| Obj::none(py));
+        let context = Obj::dict(py)?;
+        context.dict_set_c(c"message", &Obj::text(py, what)?)?;
+        context.dict_set_c(c"exception", error.value())?;
+        context.dict_set_c(c"transport", this)?;
+        context.dict_set_c(c"protocol", &protocol)?;
+        let event_loop = self.event_loop.obj(py);
+        event_loop.call_method(c"call_exception_handler", &[&context])?;
+        Ok(())
+    }
+
+    pub(crate) fn traverse(&self, visit: &mut Visit) {
+        visit.member(&self.event_loop);
+        visit.member(&self.context);
+        let rare = &self.rare;
+        for place in [
+            &self.file,
+            &self.protocol,
+            &rare.extra,
+            &rare.waiter,
+            &rare.error,
+        ] {
+            visit.place(place);
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.protocol.set(None);
+        self.rare.extra.set(None);
+        self.rare.waiter.set(None);
+        self.rare.error.set(None);
+    }
+}

@@ -1,0 +1,146 @@
+//! What Python sees of every transport.
+
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::{Attached, Obj, PyError, PyResult};
+
+use super::flow::HIGH;
+use super::{Channel, Life, Limits, Transport};
+
+pub(crate) type Answer<'py> = PyResult<'py, Obj<'py>>;
+
+pub(crate) fn none<'py>(args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(Obj::none(args.py()))
+}
+
+fn or_none<'py>(py: Attached<'py>, object: Option<Obj<'py>>) -> Answer<'py> {
+    Ok(object.unwrap_or_else(|| Obj::none(py)))
+}
+
+impl Channel {
+    /// What the transport was given, and what was asked for since.
+    fn extra<'py>(&self, py: Attached<'py>) -> Answer<'py> {
+        match self.rare.extra.get(py) {
+            Some(extra) => Ok(extra),
+            None => {
+                let extra = Obj::dict(py)?;
+                self.rare.extra.set(Some(extra.clone()));
+                Ok(extra)
+            }
+        }
+    }
+}
+
+pub(crate) fn is_closing<'py, T: Transport>(
+    _this: &Obj<'py>,
+    transport: &T,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let closing = transport.channel().life.get() != Life::Open;
+    Ok(Obj::bool(args.py(), closing))
+}
+
+pub(crate) fn get_protocol<'py, T: Transport>(
+    _this: &Obj<'py>,
+    transport: &T,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    or_none(args.py(), transport.channel().protocol.get(args.py()))
+}
+
+pub(crate) fn get_size<'py, T: Transport>(
+    _this: &Obj<'py>,
+    transport: &T,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    Obj::int(args.py(), transport.queued() as i64)
+}
+
+pub(crate) fn get_extra_info<'py, T: Transport>(
+    _this: &Obj<'py>,
+    transport: &T,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let py = args.py();
+    let name = args
+        .get(0)
+        .or_else(|| args.keyword("name"))
+        .ok_or_else(|| PyError::new(py, Builtin::TypeError, "missing argument: 'name'"))?;
+    let default = args.get(1).or_else(|| args.keyword("default"));
+    let channel = transport.channel();
+    let extra = channel.extra(py)?;
+    if let Some(value) = extra.dict_get(&name)? {
+        return Ok(value);
+    }
+    if let Some(value) = transport.known(&name)? {
+        extra.dict_set(&name, &value)?;
+        return Ok(value);
+    }
+    let fill = channel.core(py).types.names._fill_extra.get(py);
+    let file = or_none(py, transport.file(py)?)?;
+    let event_loop = channel.event_loop.obj(py);
+    event_loop.call_named(&fill, [&extra, &file, &name])?;
+    let value = extra.dict_get(&name)?;
+    Ok(value.unwrap_or_else(|| default.map_or_else(|| Obj::none(py), |value| value.clone())))
+}
+
+fn size<'py>(args: &Args<'_, 'py>, index: usize, name: &str) -> PyResult<'py, Option<i64>> {
+    match args.get(index).or_else(|| args.keyword(name)) {
+        Some(value) if !value.is_none() => value.as_i64(),
+        _ => Ok(None),
+    }
+}
+
+pub(crate) fn set_limits<'py, T: Transport>(
+    this: &Obj<'py>,
+    transport: &T,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let (high, low) = (size(args, 0, "high")?, size(args, 1, "low")?);
+    let high = high.unwrap_or_else(|| low.map_or(HIGH as i64, |low| 4 * low));
+    let low = low.unwrap_or(high / 4);
+    if !(high >= low && low >= 0) {
+        let text = format!("high ({high}) must be >= low ({low}) must be >= 0");
+        return Err(PyError::new(args.py(), Builtin::ValueError, &text));
+    }
+    let channel = transport.channel();
+    channel.limits.set(Limits {
+        high: high as usize,
+        low: low as usize,
+    });
+    channel.maybe_pause(this, transport.queued())?;
+    channel.maybe_resume(this, transport.queued())?;
+    none(args)
+}
+
+pub(crate) fn get_limits<'py, T: Transport>(
+    _this: &Obj<'py>,
+    transport: &T,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let py = args.py();
+    let Limits { high, low } = transport.channel().limits.get();
+    let (low, high) = (Obj::int(py, low as i64)?, Obj::int(py, high as i64)?);
+    Obj::tuple(py, [low, high].into_iter())
+}
+
+pub(crate) fn get_loop<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {
+    Ok(transport.channel().event_loop.obj(this.py()))
+}
+
+pub(crate) fn get_file<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {
+    or_none(this.py(), transport.file(this.py())?)
+}
+
+pub(crate) fn get_fd<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {
+    Obj::int(this.py(), i64::from(transport.channel().fd))
+}
+
+pub(crate) fn get_extra<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {
+    transport.channel().extra(this.py())
+}
+
+pub(crate) fn protocol_paused<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {
+    let paused = transport.channel().protocol_paused.get();
+    Ok(Obj::bool(this.py(), paused))
+}
