@@ -8,8 +8,10 @@ from __future__ import annotations
 import errno
 import socket
 import sys
-from asyncio import constants, sslproto, trsock
+from asyncio import constants, sslproto, transports, trsock
 from typing import TYPE_CHECKING, Any
+
+from erlang._native import ReadPipe, WritePipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,23 @@ if TYPE_CHECKING:
 def _of_server(transport: Any) -> tuple[Any, ...]:
     """A server of Python 3.13 knows its transports, an older one counts them."""
     return (transport,) if sys.version_info >= (3, 13) else ()
+
+
+class _Readable(transports.ReadTransport):
+    """What ``isinstance`` takes the reading end of a pipe for."""
+
+
+class _Writable(transports._FlowControlMixin, transports.WriteTransport):
+    """What ``isinstance`` takes the writing end of a pipe for."""
+
+
+class _ErlangReadPipeTransport(ReadPipe):
+    # asyncio's classes can't be a base of a native one: their layouts differ.
+    __class__ = property(lambda _: _Readable)
+
+
+class _ErlangWritePipeTransport(WritePipe):
+    __class__ = property(lambda _: _Writable)
 
 
 class Connections:
@@ -58,6 +77,16 @@ class Connections:
             return super()._make_datagram_transport(sock, protocol, address, waiter, extra)
         self._ensure_fd_no_transport(sock)
         return self._datagram(sock, protocol, address, waiter, extra)
+
+    def _make_read_pipe_transport(
+        self, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None
+    ) -> Any:
+        return self._pipe(pipe, protocol, waiter, extra, _ErlangReadPipeTransport)
+
+    def _make_write_pipe_transport(
+        self, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None
+    ) -> Any:
+        return self._pipe(pipe, protocol, waiter, extra, _ErlangWritePipeTransport)
 
     def _resolve_datagram(self, address: Any, ipv6: bool) -> Any:
         """The numeric address that a name stands for."""

@@ -21,3 +21,13 @@ class LoopCore:
     """The native base of ErlangEventLoop."""
 
     def __getattr__(self, name: str) -> Any: ...
+
+class ReadPipe:
+    """The reading end of a pipe."""
+
+    def __getattr__(self, name: str) -> Any: ...
+
+class WritePipe:
+    """The writing end of a pipe."""
+
+    def __getattr__(self, name: str) -> Any: ...

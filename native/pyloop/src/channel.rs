@@ -63,8 +63,8 @@ pub(crate) trait Transport: Native {
     /// How much waits to be sent.
     fn queued(&self) -> usize;
 
-    /// The object Python has for the descriptor.
-    fn file<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+    /// The socket object, where the descriptor is a socket's.
+    fn socket<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
         Ok(self.channel().file.get(py))
     }
 

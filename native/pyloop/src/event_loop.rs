@@ -136,6 +136,11 @@ impl LoopCore {
         Ok(())
     }
 
+    /// Whether `close` was called.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.closed.get()
+    }
+
     pub(crate) fn check_here<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         if self.is_here() {
             return Ok(());

@@ -20,9 +20,12 @@ use crate::event_loop::{Foreign, LoopCore, Work};
 mod attributes;
 mod info;
 mod life;
+mod medium;
+pub(crate) mod pipe;
 mod read;
 mod write;
 
+use medium::Medium;
 pub(crate) use read::ROOM;
 
 /// How the protocol takes its data.
@@ -50,6 +53,7 @@ struct Queue {
 
 /// Small flags and counters.
 struct Flags {
+    medium: Medium,
     kind: Cell<Kind>,
     /// `pause_reading` was called.
     paused: Cell<bool>,
@@ -97,11 +101,14 @@ impl Stream {
     /// What the source should be watched for now.
     fn interest(&self) -> Readiness {
         let (flags, life) = (&self.flags, self.channel.life.get());
+        let reads = match flags.medium {
+            Medium::Socket | Medium::Reader => {
+                !flags.paused.get() && !flags.eof.get() && life == Life::Open
+            }
+            Medium::Writer { hears } => hears && life < Life::Lost,
+        };
         Readiness {
-            readable: self.channel.started.get()
-                && !flags.paused.get()
-                && !flags.eof.get()
-                && life == Life::Open,
+            readable: self.channel.started.get() && reads,
             writable: life < Life::Lost
                 && !flags.listed.get()
                 && !self.queue.borrow().chunks.is_empty(),
@@ -152,25 +159,45 @@ pub(crate) fn open<'py>(
     protocol: &Obj<'py>,
     [waiter, extra, server]: [Option<Obj<'py>>; 3],
 ) -> PyResult<'py, Obj<'py>> {
-    let py = event_loop.py();
-    let core = LoopCore::of(event_loop);
-    let asyncio = core.types.asyncio(py)?;
-    let buffered = protocol.is_instance(&asyncio.buffered_protocol.get(py))?;
     // Only TCP has it; for the others the kernel says no, and that is fine.
     let _ = rustix::net::sockopt::set_tcp_nodelay(lend(fd), true);
+    let channel = Channel::new(event_loop, socket, fd, protocol, [waiter, extra])?;
+    let class = LoopCore::of(event_loop).types.stream.obj(event_loop.py());
+    begin(&class, channel, Medium::Socket, server)
+}
+
+/// The transport of a channel joins the loop, which will call `connection_made`.
+fn begin<'py>(
+    class: &Obj<'py>,
+    channel: Channel,
+    medium: Medium,
+    server: Option<Obj<'py>>,
+) -> PyResult<'py, Obj<'py>> {
+    let py = class.py();
+    let event_loop = channel.event_loop.obj(py);
+    let core = LoopCore::of(&event_loop);
+    let buffered = match channel.protocol.get(py) {
+        Some(protocol) => {
+            let asyncio = core.types.asyncio(py)?;
+            protocol.is_instance(&asyncio.buffered_protocol.get(py))?
+        }
+        None => false,
+    };
     let stream = Stream {
-        channel: Channel::new(event_loop, socket, fd, protocol, [waiter, extra])?,
+        channel,
         queue: RefCell::default(),
-        flags: Flags::new(),
+        flags: Flags::new(medium),
         rare: Rare {
             server: Place::new(server),
             empty_waiter: Place::default(),
             peer: Cell::new(None),
         },
     };
-    stream.set_protocol(protocol, buffered);
-    // SAFETY: the class that `make::<Stream>` made.
-    let transport = unsafe { pyrt::native::instance(&core.types.stream.get(py), stream) }?;
+    if buffered {
+        stream.flags.kind.set(Kind::Buffered);
+    }
+    // SAFETY: a class that `make::<Stream>` or `make_as::<Stream>` made, or derived from one.
+    let transport = unsafe { pyrt::native::instance(class, stream) }?;
     Stream::of(&transport).join_loop(&transport)?;
     let work = Work::Start(Foreign::of(&transport));
     core.reactor(|reactor| reactor.push(work));
@@ -202,8 +229,9 @@ impl Drop for Stream {
 }
 
 impl Flags {
-    fn new() -> Self {
+    fn new(medium: Medium) -> Self {
         Flags {
+            medium,
             kind: Cell::new(Kind::Plain),
             paused: Cell::new(false),
             eof: Cell::new(false),
@@ -236,6 +264,9 @@ impl Native for Stream {
     }
 
     fn repr<'py>(&self, this: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+        if self.flags.medium.is_pipe() {
+            return pipe::repr(this, self);
+        }
         info::repr(this, self)
     }
 
@@ -261,7 +292,10 @@ impl Transport for Stream {
         self.queue.borrow().size
     }
 
-    fn file<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+    fn socket<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+        if self.flags.medium.is_pipe() {
+            return Ok(None);
+        }
         self.socket_object(py)
     }
 

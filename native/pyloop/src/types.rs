@@ -11,7 +11,7 @@ use pyrt::{Attached, Member, Obj, PyResult, deferred, native};
 use crate::datagram::Datagram;
 use crate::event_loop::LoopCore;
 use crate::handle::{Plain, Timer};
-use crate::transport::Stream;
+use crate::transport::{Stream, pipe};
 
 /// Declares `Names`: one interned `str` per name the loop looks up or compares.
 macro_rules! names {
@@ -41,6 +41,8 @@ pub struct Types {
     pub handle: Member,
     pub timer: Member,
     pub stream: Member,
+    pub read_pipe: Member,
+    pub write_pipe: Member,
     pub datagram: Member,
     pub names: Names,
     asyncio: OnceLock<Asyncio>,
@@ -68,10 +70,16 @@ impl Types {
     pub fn make<'py>(module: &Obj<'py>) -> PyResult<'py, Arc<Self>> {
         let core = native::make::<LoopCore>(module)?;
         add(module, c"LoopCore", &core)?;
+        let read_pipe = native::make_as::<Stream>(module, &pipe::READER)?;
+        add(module, c"ReadPipe", &read_pipe)?;
+        let write_pipe = native::make_as::<Stream>(module, &pipe::WRITER)?;
+        add(module, c"WritePipe", &write_pipe)?;
         Ok(Arc::new(Types {
             handle: Member::new(deferred::make::<Plain>(module)?),
             timer: Member::new(deferred::make::<Timer>(module)?),
             stream: Member::new(native::make::<Stream>(module)?),
+            read_pipe: Member::new(read_pipe),
+            write_pipe: Member::new(write_pipe),
             datagram: Member::new(native::make::<Datagram>(module)?),
             names: Names::make(module.py())?,
             asyncio: OnceLock::new(),

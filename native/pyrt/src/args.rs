@@ -53,6 +53,12 @@ impl<'a, 'py> Args<'a, 'py> {
         unsafe { std::slice::from_raw_parts(borrowed, raw.len()) }
     }
 
+    /// The positional one at `index`, if it is there and not `None`.
+    pub fn given(&self, index: usize) -> Option<Obj<'py>> {
+        let value = self.get(index)?;
+        (!value.is_none()).then(|| value.clone())
+    }
+
     /// The value given by the keyword `name`: the same object first, then one that is equal.
     #[inline]
     pub fn named(&self, name: &Obj<'py>) -> Option<crate::Borrowed<'a, 'py>> {

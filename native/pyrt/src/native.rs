@@ -81,8 +81,30 @@ pub(crate) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
     ffi::PyType_Slot { slot, pfunc }
 }
 
+/// What a class shows of its body.
+pub struct Face {
+    /// Dotted.
+    pub name: &'static CStr,
+    pub doc: &'static CStr,
+    /// Ends in `END`.
+    pub methods: &'static [Function],
+    /// Ends in `END_OF_GETTERS`.
+    pub getters: &'static [Getter],
+}
+
 /// Makes the class of `T` for this interpreter, belonging to `module`.
 pub fn make<'py, T: Native>(module: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+    let face = Face {
+        name: T::NAME,
+        doc: T::DOC,
+        methods: T::methods(),
+        getters: T::getters(),
+    };
+    make_as::<T>(module, &face)
+}
+
+/// Makes another class whose instances hold a `T`, and which shows other parts of it.
+pub fn make_as<'py, T: Native>(module: &Obj<'py>, face: &Face) -> PyResult<'py, Obj<'py>> {
     let mut members = members();
     let mut slots = [
         slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
@@ -91,13 +113,13 @@ pub fn make<'py, T: Native>(module: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
         slot(ffi::Py_tp_dealloc, dealloc::<T> as *mut c_void),
         slot(ffi::Py_tp_traverse, traverse::<T> as *mut c_void),
         slot(ffi::Py_tp_clear, clear::<T> as *mut c_void),
-        slot(ffi::Py_tp_doc, T::DOC.as_ptr().cast_mut().cast()),
-        slot(ffi::Py_tp_methods, T::methods().as_ptr().cast_mut().cast()),
-        slot(ffi::Py_tp_getset, T::getters().as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_doc, face.doc.as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_methods, face.methods.as_ptr().cast_mut().cast()),
+        slot(ffi::Py_tp_getset, face.getters.as_ptr().cast_mut().cast()),
         slot(0, ptr::null_mut()),
     ];
     let mut spec = ffi::PyType_Spec {
-        name: T::NAME.as_ptr(),
+        name: face.name.as_ptr(),
         basicsize: size_of::<Instance<T>>() as c_int,
         itemsize: 0,
         flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE | ffi::Py_TPFLAGS_HAVE_GC)
@@ -123,6 +145,14 @@ pub unsafe fn body<'a, T: Native>(object: &'a Obj<'_>) -> &'a T {
 pub fn body_if<'a, T: Native>(object: &'a Obj<'_>, class: &Obj<'_>) -> Option<&'a T> {
     // SAFETY: an instance of the class of `T`, as just tested.
     object.is_subtype(class).then(|| unsafe { body(object) })
+}
+
+/// Whether `class` is `base` or derived from it.
+pub fn derives(class: &Obj<'_>, base: &Obj<'_>) -> bool {
+    // SAFETY: I1, attached; any object may be asked.
+    let is_class = unsafe { ffi::PyType_Check(class.as_ptr()) } != 0;
+    // SAFETY: both are classes: `base` is one that `make` or `make_as` made.
+    is_class && unsafe { ffi::PyType_IsSubtype(class.as_ptr().cast(), base.as_ptr().cast()) } != 0
 }
 
 /// A new instance of `class`: the class of `T`, or a subclass of it.

@@ -77,9 +77,9 @@ pub(crate) fn get_extra_info<'py, T: Transport>(
         return Ok(value);
     }
     let fill = channel.core(py).types.names._fill_extra.get(py);
-    let file = or_none(py, transport.file(py)?)?;
+    let socket = or_none(py, transport.socket(py)?)?;
     let event_loop = channel.event_loop.obj(py);
-    event_loop.call_named(&fill, [&extra, &file, &name])?;
+    event_loop.call_named(&fill, [&extra, &socket, &name])?;
     let value = extra.dict_get(&name)?;
     Ok(value.unwrap_or_else(|| default.map_or_else(|| Obj::none(py), |value| value.clone())))
 }
@@ -129,7 +129,11 @@ pub(crate) fn get_loop<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Ans
 }
 
 pub(crate) fn get_file<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {
-    or_none(this.py(), transport.file(this.py())?)
+    or_none(this.py(), transport.channel().file.get(this.py()))
+}
+
+pub(crate) fn get_socket<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {
+    or_none(this.py(), transport.socket(this.py())?)
 }
 
 pub(crate) fn get_fd<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {

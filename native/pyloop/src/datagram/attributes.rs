@@ -64,7 +64,7 @@ pub(super) static METHODS: [Function; 12] = [
 
 pub(super) static GETTERS: [Getter; 6] = [
     getter!(Datagram, c"__class__", class),
-    getter!(Datagram, c"_sock", attributes::get_file),
+    getter!(Datagram, c"_sock", attributes::get_socket),
     getter!(Datagram, c"_sock_fd", attributes::get_fd),
     getter!(Datagram, c"_loop", attributes::get_loop),
     getter!(Datagram, c"_extra", attributes::get_extra),

@@ -9,7 +9,7 @@ use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 31] = [
+pub(super) static METHODS: [Function; 32] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -167,6 +167,12 @@ pub(super) static METHODS: [Function; 31] = [
         c"_sock_wait",
         sockets::sock_wait,
         c"A future of readiness."
+    ),
+    method!(
+        LoopCore,
+        c"_pipe",
+        streams::pipe,
+        c"The transport of one end of a pipe."
     ),
     method!(
         LoopCore,

@@ -71,20 +71,28 @@ impl LoopCore {
 
     /// A transport of either class is started.
     pub(super) fn start<'py>(&self, transport: &Obj<'py>) -> PyResult<'py, ()> {
-        if transport.is_exactly(&self.types.stream.get(transport.py())) {
-            Stream::of(transport).start(transport)
-        } else {
+        if transport.is_exactly(&self.types.datagram.get(transport.py())) {
             Datagram::of(transport).start(transport)
+        } else {
+            Stream::of(transport).start(transport)
         }
     }
 
     /// A transport of either class is lost.
     pub(super) fn lost<'py>(&self, transport: &Obj<'py>) -> PyResult<'py, ()> {
-        if transport.is_exactly(&self.types.stream.get(transport.py())) {
-            Stream::of(transport).lost(transport)
-        } else {
+        if transport.is_exactly(&self.types.datagram.get(transport.py())) {
             Datagram::of(transport).lost(transport)
+        } else {
+            Stream::of(transport).lost(transport)
         }
+    }
+
+    /// Whether callbacks or a transport have the descriptor.
+    pub(crate) fn has_owner(&self, fd: RawFd) -> bool {
+        let Some(key) = self.key_of(fd) else {
+            return false;
+        };
+        self.reactor(|reactor| !matches!(reactor.source(key), None | Some(Source::Waits(_))))
     }
 
     /// Why a descriptor is not the user's.
@@ -117,11 +125,7 @@ pub(super) fn stream<'py>(
     core.check_closed(args.py())?;
     let (socket, protocol) = (args.want(0, "sock")?, args.want(1, "protocol")?);
     let fd = want_fd(args)?;
-    let given = |index| {
-        let value = args.get(index)?;
-        (!value.is_none()).then(|| value.clone())
-    };
-    let given = [given(2), given(3), given(4)];
+    let given = [args.given(2), args.given(3), args.given(4)];
     transport::open(this, Some(&socket), fd, &protocol, given)
 }
 
@@ -134,12 +138,22 @@ pub(super) fn datagram<'py>(
     core.check_closed(args.py())?;
     let (socket, protocol) = (args.want(0, "sock")?, args.want(1, "protocol")?);
     let fd = want_fd(args)?;
-    let given = |index| {
-        let value = args.get(index)?;
-        (!value.is_none()).then(|| value.clone())
-    };
-    let given = [given(2), given(3), given(4)];
+    let given = [args.given(2), args.given(3), args.given(4)];
     datagram::open(this, &socket, fd, &protocol, given)
+}
+
+/// `_pipe(pipe, protocol, waiter, extra, cls)`: the transport of one end of a pipe.
+pub(super) fn pipe<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    core.check_closed(args.py())?;
+    let (file, protocol) = (args.want(0, "pipe")?, args.want(1, "protocol")?);
+    let fd = want_fd(args)?;
+    let class = args.want(4, "cls")?;
+    let given = [args.given(2), args.given(3)];
+    transport::pipe::open(this, &class, &file, fd, &protocol, given)
 }
 
 /// `_ensure_fd_no_transport(fd)`: a descriptor that a transport uses is not the user's.

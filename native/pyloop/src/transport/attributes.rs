@@ -133,7 +133,7 @@ pub(super) static METHODS: [Function; 23] = [
 pub(super) static GETTERS: [Getter; 9] = [
     getter!(Stream, c"__class__", class),
     getter!(Stream, c"_protocol_paused", attributes::protocol_paused),
-    getter!(Stream, c"_sock", attributes::get_file),
+    getter!(Stream, c"_sock", attributes::get_socket),
     getter!(Stream, c"_sock_fd", attributes::get_fd),
     getter!(Stream, c"_loop", attributes::get_loop),
     getter!(Stream, c"_extra", attributes::get_extra),
@@ -147,7 +147,7 @@ fn class<'py>(this: &Obj<'py>, _stream: &Stream) -> Answer<'py> {
     pyrt::call::import_c(this.py(), c"erlang._loop")?.getattr_c(c"_ErlangSocketTransport")
 }
 
-fn write<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn write<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     let data = args.want(0, "data")?;
     stream.channel.core(args.py()).check_here(args.py())?;
     stream.write(this, &data)?;
@@ -155,7 +155,11 @@ fn write<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<
 }
 
 /// The pieces are queued, then sent by one system call.
-fn writelines<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn writelines<'py>(
+    this: &Obj<'py>,
+    stream: &Stream,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
     let pieces = args.want(0, "list_of_data")?.iter()?;
     stream.channel.core(args.py()).check_here(args.py())?;
     let inside = stream.flags.inside.replace(true);
@@ -186,16 +190,20 @@ fn write_eof<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> An
     none(args)
 }
 
-fn can_write_eof<'py>(_this: &Obj<'py>, _: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn can_write_eof<'py>(
+    _this: &Obj<'py>,
+    _: &Stream,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
     Ok(Obj::bool(args.py(), true))
 }
 
-fn close<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn close<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     stream.close(this)?;
     none(args)
 }
 
-fn abort<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn abort<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     stream.abort(this, None);
     none(args)
 }
@@ -216,7 +224,11 @@ fn fatal_error<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> A
     none(args)
 }
 
-fn pause_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn pause_reading<'py>(
+    _this: &Obj<'py>,
+    stream: &Stream,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
     if stream.channel.life.get() == Life::Open {
         stream.flags.paused.set(true);
         stream.watch(args.py());
@@ -224,7 +236,11 @@ fn pause_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -
     none(args)
 }
 
-fn resume_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn resume_reading<'py>(
+    _this: &Obj<'py>,
+    stream: &Stream,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
     if stream.channel.life.get() == Life::Open {
         stream.flags.paused.set(false);
         stream.watch(args.py());
@@ -232,13 +248,21 @@ fn resume_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) 
     none(args)
 }
 
-fn is_reading<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn is_reading<'py>(
+    _this: &Obj<'py>,
+    stream: &Stream,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
     let flags = &stream.flags;
     let reading = stream.channel.life.get() == Life::Open && !flags.paused.get();
     Ok(Obj::bool(args.py(), reading))
 }
 
-fn set_protocol<'py>(_this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
+pub(super) fn set_protocol<'py>(
+    _this: &Obj<'py>,
+    stream: &Stream,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
     let py = args.py();
     let protocol = args.want(0, "protocol")?;
     let asyncio = stream.channel.core(py).types.asyncio(py)?;

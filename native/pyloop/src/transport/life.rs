@@ -34,8 +34,14 @@ impl Stream {
 
     pub(crate) fn start<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         self.channel.start(this, || {
-            self.watch(this.py());
-            Ok(())
+            let watched = self.channel.watch(this.py(), self.interest());
+            match watched {
+                // Some devices are always ready and can't be watched.
+                Err(error) if self.flags.medium.is_pipe() => {
+                    Err(PyError::from_io(this.py(), &error))
+                }
+                _ => Ok(()),
+            }
         })
     }
 

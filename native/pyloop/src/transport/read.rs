@@ -6,11 +6,9 @@ use pyrt::error::Builtin;
 use pyrt::fill::Writable;
 use pyrt::{Attached, Obj, PyError, PyResult};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 
-use super::{Kind, Stream};
+use super::{Kind, Medium, Stream};
 use crate::channel::Life;
-use crate::event_loop::watch::lend;
 
 /// The most that one `recv` takes.
 pub(crate) const ROOM: usize = 256 * 1024;
@@ -26,6 +24,10 @@ impl Stream {
     /// Reads once and tells the protocol.
     pub(super) fn readable<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
+        if matches!(self.flags.medium, Medium::Writer { .. }) {
+            self.reader_gone(this);
+            return Ok(());
+        }
         let Some(protocol) = self.channel.protocol.get(py) else {
             return Ok(());
         };
@@ -49,6 +51,11 @@ impl Stream {
         self.leave(this)?;
         match done {
             Ok(_) => Ok(()),
+            // As asyncio: the callback failed, the pipe goes on.
+            Err(error) if self.flags.medium.is_pipe() => {
+                let what = "Exception in callback data_received";
+                self.channel.report(this, error, what)
+            }
             Err(error) => {
                 let what = "Fatal error: protocol.data_received() call failed.";
                 self.fatal(this, error, what)
@@ -64,9 +71,9 @@ impl Stream {
         if buffer.is_empty() {
             buffer.resize(ROOM, 0);
         }
-        match recv(lend(self.channel.fd), &mut buffer[..], RecvFlags::empty()) {
-            Ok((_, 0)) => Ok(Ok(Got::Eof)),
-            Ok((_, len)) => Ok(Ok(Got::Data(Obj::bytes(py, &buffer[..len])?))),
+        match self.flags.medium.receive(self.channel.fd, &mut buffer[..]) {
+            Ok(0) => Ok(Ok(Got::Eof)),
+            Ok(len) => Ok(Ok(Got::Data(Obj::bytes(py, &buffer[..len])?))),
             Err(errno) => Ok(later_or(errno)),
         }
     }
@@ -91,9 +98,9 @@ impl Stream {
             let what = "Fatal error: protocol.get_buffer() call failed.";
             return self.fatal(this, error, what);
         }
-        let received = recv(lend(self.channel.fd), lent.memory(), RecvFlags::empty());
+        let received = self.flags.medium.receive(self.channel.fd, lent.memory());
         drop(lent);
-        let len = match received.map(|(_, len)| len) {
+        let len = match received {
             Ok(0) => return self.got_eof(this, protocol),
             Ok(len) => len,
             Err(errno) => match later_or::<()>(errno) {
@@ -116,11 +123,17 @@ impl Stream {
 
     #[cold]
     fn read_failed<'py>(&self, this: &Obj<'py>, errno: Errno) -> PyResult<'py, ()> {
+        if self.flags.medium.is_pipe() {
+            return self.pipe_read_failed(this, errno);
+        }
         let error = PyError::from_io(this.py(), &errno.into());
         self.fatal(this, error, "Fatal read error on socket transport")
     }
 
     fn got_eof<'py>(&self, this: &Obj<'py>, protocol: &Obj<'py>) -> PyResult<'py, ()> {
+        if self.flags.medium.is_pipe() {
+            return self.pipe_ended(this, protocol);
+        }
         let py = this.py();
         let name = self.channel.core(py).types.names.eof_received.get(py);
         self.flags.inside.set(true);

@@ -8,7 +8,6 @@ use pyrt::buffer::Buffer;
 use pyrt::error::Builtin;
 use pyrt::{Attached, Member, Obj, PyError, PyResult};
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::{Chunk, Queue, Stream};
 use crate::channel::{Life, Transport};
@@ -109,7 +108,8 @@ impl Stream {
         if slice.is_empty() {
             return Ok(());
         }
-        if self.channel.life.get() >= Life::Lost {
+        let life = self.channel.life.get();
+        if life >= Life::Lost || (life == Life::Closing && flags.medium.is_pipe()) {
             return self.lost_write(py);
         }
         let waiting = !self.queue.borrow().chunks.is_empty();
@@ -122,7 +122,7 @@ impl Stream {
             self.watch(py);
             return self.channel.maybe_pause(this, self.queued());
         }
-        let sent = match send(lend(self.channel.fd), slice, SendFlags::NOSIGNAL) {
+        let sent = match flags.medium.send(self.channel.fd, slice) {
             Ok(sent) if sent == slice.len() => return Ok(()),
             Ok(sent) => sent,
             Err(Errno::AGAIN | Errno::INTR) => 0,
@@ -182,7 +182,7 @@ impl Stream {
                 if queue.chunks.is_empty() {
                     break;
                 }
-                match send_queue(py, self.channel.fd, &queue) {
+                match self.send_queue(py, &queue) {
                     Ok((sent, all)) => {
                         queue.advance(py, sent);
                         Ok(all)
@@ -236,7 +236,13 @@ impl Stream {
         {
             waiter.call_method(c"set_exception", &[error.value()])?;
         }
-        self.fatal(this, error, "Fatal write error on socket transport")
+        let what = if self.flags.medium.is_pipe() {
+            self.flags.lost_writes.set(self.flags.lost_writes.get() + 1);
+            "Fatal write error on pipe transport"
+        } else {
+            "Fatal write error on socket transport"
+        };
+        self.fatal(this, error, what)
     }
 
     /// Writes to a connection that is lost are dropped; a program that goes on is told.
@@ -246,31 +252,35 @@ impl Stream {
         self.flags.lost_writes.set(count);
         if count >= 5 {
             let logger = pyrt::call::import_c(py, c"asyncio.log")?.getattr_c(c"logger")?;
-            let text = Obj::text(py, "socket.send() raised exception.")?;
+            let text = if self.flags.medium.is_pipe() {
+                "pipe closed by peer or os.write(pipe, data) raised exception."
+            } else {
+                "socket.send() raised exception."
+            };
+            let text = Obj::text(py, text)?;
             logger.call_method(c"warning", &[&text])?;
         }
         Ok(())
     }
-}
 
-/// How much was sent, and whether that was all that was tried.
-fn send_queue(py: Attached<'_>, fd: i32, queue: &Queue) -> Result<(usize, bool), Errno> {
-    let first = queue.chunks.front().map_or(&[][..], |c| c.as_slice(py));
-    let first = first.get(queue.sent..).unwrap_or_default();
-    if queue.chunks.len() == 1 {
-        let sent = send(lend(fd), first, SendFlags::NOSIGNAL)?;
-        return Ok((sent, sent == first.len()));
+    /// How much was sent, and whether that was all that was tried.
+    fn send_queue(&self, py: Attached<'_>, queue: &Queue) -> Result<(usize, bool), Errno> {
+        let (medium, fd) = (self.flags.medium, self.channel.fd);
+        let first = queue.chunks.front().map_or(&[][..], |c| c.as_slice(py));
+        let first = first.get(queue.sent..).unwrap_or_default();
+        if queue.chunks.len() == 1 {
+            let sent = medium.send(fd, first)?;
+            return Ok((sent, sent == first.len()));
+        }
+        let mut pieces = [IoSlice::new(&[]); PIECES];
+        let rest = queue.chunks.iter().skip(1).map(|c| c.as_slice(py));
+        let (mut count, mut total) = (0, 0);
+        for (place, slice) in pieces.iter_mut().zip(std::iter::once(first).chain(rest)) {
+            *place = IoSlice::new(slice);
+            count += 1;
+            total += slice.len();
+        }
+        let sent = medium.send_pieces(fd, &pieces[..count])?;
+        Ok((sent, sent == total))
     }
-    let mut pieces = [IoSlice::new(&[]); PIECES];
-    let rest = queue.chunks.iter().skip(1).map(|c| c.as_slice(py));
-    let (mut count, mut total) = (0, 0);
-    for (place, slice) in pieces.iter_mut().zip(std::iter::once(first).chain(rest)) {
-        *place = IoSlice::new(slice);
-        count += 1;
-        total += slice.len();
-    }
-    let mut no_control = SendAncillaryBuffer::default();
-    let pieces = &pieces[..count];
-    let sent = sendmsg(lend(fd), pieces, &mut no_control, SendFlags::NOSIGNAL)?;
-    Ok((sent, sent == total))
 }
