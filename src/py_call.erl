@@ -90,8 +90,11 @@ sync(Pool, Op, Flags, Payload, Timeout) ->
                 after 0 -> {error, timeout}
                 end
             end;
-        Refusal ->
-            {error, refused(Refusal)}
+        Refusal when Refusal =:= overload; Refusal =:= not_running; Refusal =:= context_died ->
+            {error, refused(Refusal)};
+        Answer ->
+            %% It was there at once.
+            decode(Answer)
     end.
 
 choose(default, Bound) -> Bound;

@@ -9,6 +9,8 @@
 %% Milliseconds without work after which an executor ends, if others stay.
 -define(STAY, 2000).
 
+-export_type([request/0]).
+
 -type caller() :: pid() | undefined.
 -type request() ::
     {py_callback, Id :: pos_integer(), Name :: binary(), Args :: binary(), caller(), Leader :: caller()}.
@@ -47,7 +49,8 @@ serve({py_callback, Id, Name, Args, Caller, Leader}, Slot) ->
     ok = clean(),
     case py_nif:callback_reply(Slot, Id, Ok, Bytes) of
         true -> wait(Slot);
-        false -> ok
+        false -> ok;
+        Next -> serve(Next, Slot)
     end.
 
 %% The next callback is another caller's: nothing that this one left behind may reach it.

@@ -139,7 +139,7 @@ worker_start(_Pool) -> ?NOT_LOADED.
 worker_retire(_Worker) -> ?NOT_LOADED.
 
 -spec submit(slot(), Key :: reference(), pool() | default, op(), flags(), payload()) ->
-    JobId :: pos_integer() | refusal().
+    JobId :: pos_integer() | refusal() | Answer :: binary() | tuple() | ok.
 submit(_Slot, _Key, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 
 -spec spawn(slot(), To :: pid(), Tag :: atom(), pool() | default, op(), flags(), payload()) ->
@@ -183,8 +183,9 @@ executor_takes(_Slot, _Id) -> ?NOT_LOADED.
 -spec executor_died(pid()) -> ok.
 executor_died(_Pid) -> ?NOT_LOADED.
 
+%% Whether to stay for the next callback; or that one, where it came at once.
 -spec callback_reply(slot(), CallbackId :: pos_integer(), Ok :: boolean(), binary()) ->
-    Stay :: boolean().
+    Stay :: boolean() | py_executor:request().
 callback_reply(_Slot, _Id, _Ok, _Bytes) -> ?NOT_LOADED.
 
 -spec is_object_ref(term()) -> boolean().

@@ -103,13 +103,7 @@ every_encoding_of_a_term_is_read(_Config) ->
     ).
 
 submit(Payload) ->
-    Key = make_ref(),
-    _ = py_nif:submit(py_call:slot(), Key, default, ?OP_CALL, 0, Payload),
-    receive
-        {Key, Answer} when is_binary(Answer) -> binary_to_term(Answer, [safe]);
-        {Key, Answer} -> Answer
-    after 5000 -> no_answer
-    end.
+    py_call:sync(default, ?OP_CALL, 0, Payload, 5000).
 
 pieces(Bytes, [Cut | Cuts]) when byte_size(Bytes) > Cut ->
     <<Piece:Cut/binary, Rest/binary>> = Bytes,

@@ -8,13 +8,16 @@
 //! Knows neither Python nor the BEAM; compiled whole under loom (`RUSTFLAGS="--cfg loom"`).
 #![forbid(unsafe_code)]
 
+mod crew;
+mod follow;
 mod lead;
 mod life;
+mod meet;
 mod member;
-mod members;
 mod queue;
 pub mod sync;
 
+pub use crew::{Admitted, Crew, Plan, Refused, Turn};
 pub use life::{Life, Met};
-pub use member::Member;
-pub use members::{Admitted, Crew, Plan, Refused, Turn};
+pub use meet::{Meet, Patience};
+pub use member::{Member, spin};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crew::sync::atomic::{AtomicUsize, Ordering};
 use crew::sync::{Arc, Mutex, lock, thread};
-use crew::{Admitted, Crew, Life, Member, Met, Plan, Turn};
+use crew::{Admitted, Crew, Life, Meet, Member, Met, Patience, Plan, Turn};
 
 #[cfg(loom)]
 fn check(body: impl Fn() + Send + Sync + 'static) {
@@ -235,4 +235,40 @@ fn a_crew_whose_threads_all_wait_refuses_more() {
     assert!(matches!(crew.push(1), Err((1, crew::Refused::Overload))));
     crew.unblocks(&members[0]);
     assert!(crew.push(1).is_ok());
+}
+
+#[test]
+fn what_is_given_is_met_or_comes_back() {
+    check(|| {
+        let meet = Arc::new(Meet::default());
+        meet.open();
+        let giver = {
+            let meet = meet.clone();
+            thread::spawn(move || meet.give(7).err())
+        };
+        let met = meet.wait(Duration::from_nanos(200));
+        let back = giver.join().unwrap_or(Some(0));
+        assert_eq!(met.is_some(), back.is_none(), "met {met:?}, back {back:?}");
+        assert_eq!(met.or(back), Some(7));
+        // The place may be used again, and nobody who comes unasked is kept.
+        assert_eq!(meet.give(8), Err(8));
+        meet.open();
+        assert_eq!(meet.give(9), Ok(()));
+        assert_eq!(meet.wait(Duration::ZERO), Some(9));
+    });
+}
+
+#[test]
+fn patience_ends_with_waits_in_vain_and_comes_back_with_one_that_pays() {
+    check(|| {
+        let patience = Patience::default();
+        for _ in 0..4 {
+            assert!(patience.has());
+            patience.learn(false);
+        }
+        let probes = (0..64).filter(|_| patience.has()).count();
+        assert_eq!(probes, 2, "now and then all the same");
+        patience.learn(true);
+        assert!(patience.has());
+    });
 }

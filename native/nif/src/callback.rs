@@ -3,23 +3,22 @@
 //! While it waits it runs the jobs of the very process that runs the callback (they nest on this
 //! thread: depth costs stack, not threads), and of its own context if that has no other thread.
 //!
-//! Thread: any that runs Python. `complete` and the executor functions are called by schedulers.
+//! Thread: any that runs Python. `complete` and `executor_gone` are called by schedulers.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyrt::Attached;
-use rustler::{LocalPid, ResourceArc};
+use rustler::LocalPid;
 
 use crate::current::{self, Current};
-use crate::erts::Raw;
 use crate::here::{Thread, here};
 use crate::interp::Interp;
 use crate::job::Job;
 use crate::slot::Slot;
-use crate::{atoms, log, run};
+use crate::{executor, run};
 use crew::sync::lock;
 
 /// Erlang's answer, encoded.
@@ -40,39 +39,21 @@ pub enum NoAnswer {
 }
 
 /// A thread that waits.
-struct Waiter {
+pub struct Waiter {
     thread: Arc<Thread>,
     answer: Mutex<Option<Answer>>,
+    /// The processor it came from.
+    answered_on: AtomicI32,
     /// Which process runs the callback.
     executor: Mutex<Option<LocalPid>>,
 }
 
-/// An Erlang process that runs callbacks and is free.
-struct Executor {
-    pid: LocalPid,
-    slot: ResourceArc<Slot>,
-}
-
 static NEXT: AtomicU64 = AtomicU64::new(1);
 static WAITERS: Mutex<Option<HashMap<u64, Arc<Waiter>>>> = Mutex::new(None);
-static EXECUTORS: Mutex<Vec<Executor>> = Mutex::new(Vec::new());
-/// Starts an executor when none is free.
-static MANAGER: Mutex<Option<LocalPid>> = Mutex::new(None);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// So many stay, however long there is nothing to do.
-const LEAST_IDLE: usize = 2;
-/// More free executors than this are sent home.
-const MOST_IDLE: usize = 64;
 /// Most answers come within this time; sleeping would cost more.
 const SPIN: Duration = Duration::from_micros(20);
-
-pub fn set_manager(pid: Option<LocalPid>) {
-    *lock(&MANAGER) = pid;
-    if pid.is_none() {
-        lock(&EXECUTORS).clear();
-    }
-}
 
 /// How many threads wait, and how many callbacks there were.
 pub fn counts() -> (usize, usize) {
@@ -91,11 +72,12 @@ pub fn call(
     let current = current::current();
     CALLS.fetch_add(1, Ordering::Relaxed);
     let (id, waiter) = register(&me);
-    if !dispatch(id, &waiter, &current, name, args) {
+    if !executor::dispatch(id, &waiter, current.as_ref(), name, args) {
         forget(id);
         return Err(NoAnswer::NotRunning);
     }
     let answer = wait(py, interp, &me, &waiter, current.as_ref());
+    me.keep_apart(waiter.answered_on.load(Ordering::Relaxed));
     forget(id);
     answer
 }
@@ -106,6 +88,7 @@ fn register(me: &Arc<Thread>) -> (u64, Arc<Waiter>) {
     let waiter = Arc::new(Waiter {
         thread: me.clone(),
         answer: Mutex::new(None),
+        answered_on: AtomicI32::new(-1),
         executor: Mutex::new(None),
     });
     lock(&WAITERS)
@@ -120,54 +103,16 @@ fn forget(id: u64) {
     }
 }
 
-fn find(id: u64) -> Option<Arc<Waiter>> {
+pub fn find(id: u64) -> Option<Arc<Waiter>> {
     lock(&WAITERS).as_ref()?.get(&id).cloned()
 }
 
-/// `{py_callback, Id, Name, Args, Caller, GroupLeader}` to a free executor, else to the manager.
-fn dispatch(
-    id: u64,
-    waiter: &Arc<Waiter>,
-    current: &Option<Current>,
-    name: &str,
-    args: &[u8],
-) -> bool {
-    let executor = lock(&EXECUTORS).pop();
-    let to = match &executor {
-        Some(executor) => {
-            assign(waiter, executor);
-            executor.pid
-        }
-        None => match *lock(&MANAGER) {
-            Some(manager) => manager,
-            None => return false,
-        },
-    };
-    let undefined = Raw::atom(atoms::undefined());
-    log::with_env(|env| {
-        let (caller, leader) = match current {
-            Some(current) => (
-                Raw::pid(current.slot.pid()),
-                Raw::pid(current.slot.group_leader()),
-            ),
-            None => (undefined, undefined),
-        };
-        let message = env.tuple(&[
-            Raw::atom(atoms::py_callback()),
-            env.int(id as i64),
-            env.binary(name.as_bytes()),
-            env.binary(args),
-            caller,
-            leader,
-        ]);
-        // An executor that died just now: the manager sees its death and calls `executor_died`.
-        env.send(&to, message) || executor.is_some()
-    })
-}
-
-fn assign(waiter: &Arc<Waiter>, executor: &Executor) {
-    *lock(&waiter.executor) = Some(executor.pid);
-    executor.slot.set_nest(Some(waiter.thread.clone()));
+impl Waiter {
+    /// Says who runs the callback: its own calls nest on the thread that waits.
+    pub fn assign(&self, executor: LocalPid, slot: &Slot) {
+        *lock(&self.executor) = Some(executor);
+        slot.set_nest(Some(self.thread.clone()));
+    }
 }
 
 /// What ended a wait.
@@ -202,7 +147,7 @@ fn wait_detached(me: &Arc<Thread>, waiter: &Waiter, current: Option<&Current>) -
         return woken;
     }
     // Most answers are quick: the pool is told only when this takes longer.
-    if me.spin(SPIN, || me.signal() != seen)
+    if crew::spin(SPIN, || me.signal() != seen)
         && let Some(woken) = look(me, waiter, current)
     {
         return woken;
@@ -241,54 +186,23 @@ fn look(me: &Thread, waiter: &Waiter, current: Option<&Current>) -> Option<Woken
     None
 }
 
-/// An executor is free for the next callback. `false`: there are enough, it may end.
-pub fn executor_ready(pid: LocalPid, slot: ResourceArc<Slot>) -> bool {
-    let mut executors = lock(&EXECUTORS);
-    if executors.len() >= MOST_IDLE {
-        return false;
-    }
-    executors.push(Executor { pid, slot });
-    true
-}
-
-/// A free executor wants to end. `false`: it was given work meanwhile, or too few would stay.
-pub fn executor_leaves(pid: &LocalPid) -> bool {
-    let mut executors = lock(&EXECUTORS);
-    let known = executors.iter().position(|executor| executor.pid == *pid);
-    match known {
-        Some(index) if executors.len() > LEAST_IDLE => {
-            executors.remove(index);
-            true
-        }
-        _ => false,
-    }
-}
-
-/// An executor that the manager started takes the callback `id`. `false`: nobody waits any more.
-pub fn executor_takes(id: u64, pid: LocalPid, slot: ResourceArc<Slot>) -> bool {
-    match find(id) {
-        Some(waiter) => {
-            assign(&waiter, &Executor { pid, slot });
-            true
-        }
-        None => false,
-    }
-}
-
 /// Erlang's answer to `id`.
 pub fn complete(id: u64, slot: &Slot, answer: Answer) {
     slot.set_nest(None);
     // The next callback of this process is another caller's.
     slot.namespace().forget();
     if let Some(waiter) = find(id) {
+        // Relaxed: a hint.
+        waiter
+            .answered_on
+            .store(pyrt::cpu::current(), Ordering::Relaxed);
         *lock(&waiter.answer) = Some(answer);
         waiter.thread.wake();
     }
 }
 
-/// An executor ended: whoever waits for it hears so.
-pub fn executor_died(pid: &LocalPid) {
-    lock(&EXECUTORS).retain(|executor| executor.pid != *pid);
+/// The process that ran callbacks is gone: whoever waits for it hears so.
+pub fn executor_gone(pid: &LocalPid) {
     let waiters: Vec<Arc<Waiter>> = match &*lock(&WAITERS) {
         Some(waiters) => waiters.values().cloned().collect(),
         None => return,

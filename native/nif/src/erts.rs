@@ -11,7 +11,7 @@ use rustler::sys::{
     enif_free_env,
 };
 use rustler::types::atom::Atom;
-use rustler::{LocalPid, Resource, ResourceArc, Term};
+use rustler::{Env, LocalPid, Resource, ResourceArc, Term};
 
 /// An environment of our own, reused: clearing costs less than half of making a new one.
 pub struct MsgEnv(NonNull<ErlNifEnv>);
@@ -42,6 +42,14 @@ impl MsgEnv {
     pub fn copy(&self, term: Term<'_>) -> Raw {
         // SAFETY: ours; the source term is valid while `term` is.
         Raw(unsafe { sys::enif_make_copy(self.raw(), term.as_c_arg()) })
+    }
+
+    /// A term of this environment, for the caller of a NIF.
+    pub fn copy_to<'a>(&self, env: Env<'a>, term: Raw) -> Term<'a> {
+        // SAFETY: a live environment; the term is of this one, which is not cleared meanwhile.
+        let copy = unsafe { sys::enif_make_copy(env.as_c_arg(), term.0) };
+        // SAFETY: made in `env` just above.
+        unsafe { Term::new(env, copy) }
     }
 
     pub fn int(&self, value: i64) -> Raw {

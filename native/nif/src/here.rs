@@ -4,11 +4,13 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crew::Member;
 use crew::sync::lock;
+use pyrt::cpu;
 use rustler::LocalPid;
 use rustler::types::atom::Atom;
 
@@ -27,9 +29,14 @@ pub struct Thread {
     inbox: Mutex<VecDeque<Box<Job>>>,
     /// Lowest address of its stack.
     stack_end: usize,
+    /// How often in a row its other side was on its own processor.
+    together: AtomicU32,
     /// The Erlang process that stands for it.
     owner: OnceLock<LocalPid>,
 }
+
+/// So often in a row on one processor with who asks or answers: it moves.
+const TOGETHER: u32 = 16;
 
 thread_local! {
     static HERE: RefCell<Option<Arc<Thread>>> = const { RefCell::new(None) };
@@ -52,8 +59,27 @@ impl Thread {
             jobs: Mutex::new(Vec::new()),
             inbox: Mutex::new(VecDeque::new()),
             stack_end: pyrt::thread::stack_end(),
+            together: AtomicU32::new(0),
             owner: OnceLock::new(),
         }
+    }
+
+    /// A scheduler and this thread (the calling one) on one processor wait for each other's spinning;
+    /// the system leaves them there, since neither of them is ever in need of more. So this one goes
+    /// elsewhere. `other`: the processor the other side was on.
+    pub fn keep_apart(&self, other: i32) {
+        let here = cpu::current();
+        // Relaxed: only this thread counts.
+        let together = self.together.load(Ordering::Relaxed) + 1;
+        let next = if here < 0 || other != here {
+            0
+        } else if together < TOGETHER {
+            together
+        } else {
+            cpu::leave(here);
+            0
+        };
+        self.together.store(next, Ordering::Relaxed);
     }
 
     pub fn set_owner(&self, owner: LocalPid) {
@@ -160,10 +186,5 @@ impl Thread {
     /// passed.
     pub fn wait(&self, seen: u32, limit: Option<Duration>) {
         self.member.wait(seen, limit);
-    }
-
-    /// Looks at `ready` for at most `limit` without going to sleep.
-    pub fn spin(&self, limit: Duration, ready: impl Fn() -> bool) -> bool {
-        self.member.spin(limit, ready)
     }
 }

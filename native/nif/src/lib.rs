@@ -9,6 +9,7 @@ mod closing;
 mod courier;
 mod current;
 mod erts;
+mod executor;
 mod failure;
 mod here;
 mod interp;

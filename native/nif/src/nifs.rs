@@ -11,6 +11,7 @@ use rustler::{Encoder, Env, LocalPid, NifResult, OwnedBinary, ResourceArc, Term}
 use crate::atoms;
 use crate::callback::{self, Answer};
 use crate::erts::binary_of;
+use crate::executor::{self, Next};
 use crate::failure::BUILT_IN;
 use crate::job::TicketRef;
 use crate::refs::ObjectRef;
@@ -99,7 +100,7 @@ fn set_process(what: Term<'_>, pid: LocalPid) -> NifResult<Atom> {
     match what.atom_to_string()?.as_str() {
         "courier" => courier::set(pid),
         "logger" => log::set(pid),
-        "callback" => callback::set_manager(Some(pid)),
+        "callback" => executor::set_manager(Some(pid)),
         _ => return Err(rustler::Error::BadArg),
     }
     Ok(atoms::ok())
@@ -152,7 +153,7 @@ fn set_main_pool(pool: ResourceArc<PoolRef>) -> Atom {
 #[rustler::nif]
 fn clear_main_pool() -> Atom {
     runtime::set_main_pool(None);
-    callback::set_manager(None);
+    executor::set_manager(None);
     atoms::ok()
 }
 
@@ -255,26 +256,27 @@ fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
 
 #[rustler::nif]
 fn executor_ready(env: Env<'_>, slot: ResourceArc<Slot>) -> bool {
-    callback::executor_ready(env.pid(), slot)
+    executor::ready(env.pid(), slot)
 }
 
 #[rustler::nif]
 fn executor_leaves(env: Env<'_>) -> bool {
-    callback::executor_leaves(&env.pid())
+    executor::leaves(&env.pid())
 }
 
 #[rustler::nif]
 fn executor_takes(env: Env<'_>, slot: ResourceArc<Slot>, id: u64) -> bool {
-    callback::executor_takes(id, env.pid(), slot)
+    executor::takes(id, env.pid(), &slot)
 }
 
 #[rustler::nif]
 fn executor_died(pid: LocalPid) -> Atom {
-    callback::executor_died(&pid);
+    executor::died(&pid);
     atoms::ok()
 }
 
-/// The answer to callback `id`. Returns whether the executor shall stay for the next one.
+/// The answer to callback `id`. Returns whether the executor shall stay for the next one, or the
+/// next one itself where it comes at once.
 #[rustler::nif]
 fn callback_reply<'a>(
     env: Env<'a>,
@@ -282,15 +284,18 @@ fn callback_reply<'a>(
     id: u64,
     ok: bool,
     bytes: Term<'a>,
-) -> NifResult<bool> {
+) -> NifResult<Term<'a>> {
     let bytes = binary_of(bytes).ok_or(rustler::Error::BadArg)?.to_vec();
     let answer = if ok {
         Answer::Value(bytes)
     } else {
         Answer::Raised(bytes)
     };
-    callback::complete(id, &slot, answer);
-    Ok(callback::executor_ready(env.pid(), slot))
+    Ok(match executor::answers(env.pid(), id, &slot, answer) {
+        Next::Callback(next) => next.term(env),
+        Next::Stay => true.encode(env),
+        Next::Leave => false.encode(env),
+    })
 }
 
 #[rustler::nif]

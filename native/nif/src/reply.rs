@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::interp::World;
 use crate::job::{Job, Op, Reply};
 use crate::run::JobHost;
-use crate::ticket::Ticket;
+use crate::ticket::{Answered, Ticket};
 use crate::{log, out};
 
 /// Python memory lent to Erlang as a binary, released with it.
@@ -46,11 +46,38 @@ pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>,
     let outcome = outcome.and_then(|value| value_answer(world, &job, value));
     // Once a reply has begun nobody can cancel: the slow parts come first.
     let answer = outcome.unwrap_or_else(|failure| failed(&job, &failure));
-    if job.ticket.begin_reply() {
-        send(&mut job, answer);
-        job.ticket.finish();
+    if !job.ticket.begin_reply() {
+        return job.recycle();
     }
+    if matches!(job.reply, Reply::Key(_)) && !job.ticket.is_couriered() {
+        let body = body(&job, answer);
+        return hand_over(job, body);
+    }
+    send(&mut job, answer);
+    job.ticket.finish();
     job.recycle();
+}
+
+/// To the caller that waits for it: at once if it is still awake, else by message.
+fn hand_over(job: Box<Job>, body: Raw) {
+    let ticket = job.ticket.clone();
+    let Err(Answered { mut job, body }) = ticket.meet.give(Answered { job, body }) else {
+        return;
+    };
+    if let Reply::Key(key) = job.reply {
+        let message = job.env.tuple(&[key, body]);
+        let to = *job.slot.pid();
+        job.env.send(&to, message);
+    }
+    ticket.finish();
+    job.recycle();
+}
+
+fn body(job: &Job, answer: Answer) -> Raw {
+    match answer {
+        Answer::Term(term) => term,
+        Answer::Bytes(bytes, _) => job.env.binary(&bytes),
+    }
 }
 
 fn value_answer<'py>(
@@ -189,17 +216,9 @@ fn ok_tuple(env: &MsgEnv, term: Raw) -> Raw {
 fn send(job: &mut Job, answer: Answer) {
     match &job.reply {
         Reply::Key(key) => {
-            let body = match answer {
-                Answer::Term(term) => term,
-                Answer::Bytes(bytes, _) => job.env.binary(&bytes),
-            };
-            let message = job.env.tuple(&[*key, body]);
+            let message = job.env.tuple(&[*key, body(job, answer)]);
             let to = *job.slot.pid();
-            if job.ticket.is_couriered() {
-                courier::forward(&mut job.env, &to, message);
-            } else {
-                job.env.send(&to, message);
-            }
+            courier::forward(&mut job.env, &to, message);
         }
         Reply::Message { to, tag, reference } => {
             let head = [Raw::atom(*tag), job.env.resource(reference)];

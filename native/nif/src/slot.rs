@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex};
 use pyrt::{Attached, Kept, Obj, PyResult};
 use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 
+use crate::executor::Seat;
 use crate::here::Thread;
 use crate::job::Job;
 use crate::release;
 use crate::ticket::Ticket;
+use crew::Patience;
 use crew::sync::lock;
 
 pub struct Slot {
@@ -27,6 +29,10 @@ pub struct Slot {
     namespace: Namespace,
     /// The thread that waits for the callback this process is running: its calls nest there.
     nest: Mutex<Option<Arc<Thread>>>,
+    /// Whether answers come quickly.
+    pub patience: Patience,
+    /// Where this process, if it runs callbacks, waits for a moment for the next.
+    pub seat: Seat,
     /// What `py:last_error/0` shows, as External Term Format.
     last_error: Mutex<Option<Vec<u8>>>,
 }
@@ -62,6 +68,8 @@ impl Slot {
             spare: Mutex::new(None),
             namespace: Namespace::default(),
             nest: Mutex::new(None),
+            patience: Patience::default(),
+            seat: Seat::default(),
             last_error: Mutex::new(None),
         });
         slot.monitor(Some(env), &pid)?;

@@ -1,8 +1,10 @@
 //! Hop 1 of a call: takes the bytes into a job of its own and queues it.
 //!
-//! Thread: the caller's scheduler. Never: takes the GIL, waits, or copies a large binary (I9).
+//! Thread: the caller's scheduler, which looks for the answer for some microseconds where answers
+//! come that quickly. Never: takes the GIL, sleeps, or copies a large binary (I9).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustler::types::atom::Atom;
 use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
@@ -15,6 +17,7 @@ use crate::resource::PoolRef;
 use crate::runtime;
 use crate::slot::Slot;
 use crate::stream::{Running, Stream};
+use crate::ticket::{Answered, Ticket};
 use crew::Refused;
 
 /// Python 3.12 counts calls of C code per thread and refuses the 1500th, which nothing can raise:
@@ -33,7 +36,8 @@ enum Wait {
     No,
 }
 
-/// `{Key, Answer}` will come. Returns the job's number, or the atom that says why not.
+/// Returns the answer if it was there at once. Else the job's number, and `{Key, Answer}` will come;
+/// or the atom that says why not.
 #[rustler::nif]
 fn submit<'a>(
     env: Env<'a>,
@@ -63,10 +67,35 @@ fn submit<'a>(
     } else {
         Wait::No
     };
-    Ok(match admit(job, wait) {
-        Ok(()) => ticket.id().encode(env),
-        Err(refused) => refusal(refused).encode(env),
+    let slot = job.slot.clone();
+    let nests = wait == Wait::Yes && slot.nest().is_some();
+    let meets = (nests || job.pool.crew.is_looking()) && slot.patience.has();
+    if meets {
+        ticket.meet.open();
+    }
+    if let Err(refused) = admit(job, wait) {
+        return Ok(refusal(refused).encode(env));
+    }
+    Ok(match meets.then(|| meet(env, &ticket, &slot)).flatten() {
+        Some(answer) => answer,
+        None => ticket.id().encode(env),
     })
+}
+
+/// Most answers are there within two microseconds, and going to sleep costs more than that.
+const MEET: Duration = Duration::from_micros(8);
+
+/// Waits a moment for the answer before the caller goes to sleep.
+fn meet<'a>(env: Env<'a>, ticket: &Ticket, slot: &Slot) -> Option<Term<'a>> {
+    let answered = ticket.meet.wait(MEET);
+    slot.patience.learn(answered.is_some());
+    // One per cent of a time slice: 10 µs or so.
+    rustler::schedule::consume_timeslice(env, 1);
+    let Answered { job, body } = answered?;
+    let answer = job.env.copy_to(env, body);
+    ticket.finish();
+    job.recycle();
+    Some(answer)
 }
 
 /// `{Tag, Ref, Answer}` will come to `to`. Returns `{ok, Ref}` or `{Why, Ref}`.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crew::sync::lock;
-use crew::{Life, Met};
+use crew::{Life, Meet, Met};
 
+use crate::erts::Raw;
 use crate::here::Thread;
 use crate::interp::Interp;
 use crate::job::Job;
@@ -33,8 +34,16 @@ pub struct Ticket {
     raised: AtomicBool,
     /// The thread and the interpreter it runs on, while it does.
     place: Mutex<Option<(Arc<Thread>, Arc<Interp>)>>,
+    /// Where the caller waits for a moment before it goes to sleep.
+    pub meet: Meet<Answered>,
     /// A stream that waits for its reader.
     parked: Mutex<Option<Box<Job>>>,
+}
+
+/// A job that is done, with its answer in its own environment.
+pub struct Answered {
+    pub job: Box<Job>,
+    pub body: Raw,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -49,6 +58,7 @@ impl Ticket {
             couriered: AtomicBool::new(false),
             raised: AtomicBool::new(false),
             place: Mutex::new(None),
+            meet: Meet::default(),
             parked: Mutex::new(None),
         })
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crew::Turn;
 use pyrt::thread::ThreadState;
-use pyrt::{Attached, attach, cpu, kept};
+use pyrt::{Attached, attach, kept};
 
 use crate::here::{Thread, here};
 use crate::pool::Pool;
@@ -20,11 +20,12 @@ const BUDGET: Duration = Duration::from_millis(2);
 const POLITE: Duration = Duration::from_micros(50);
 /// How long the leader looks for the next job before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
-/// After so many looks in vain it sleeps at once, and looks again only now and then.
+/// After so many looks in vain it sleeps at once, and looks again only now and then; then for so long
+/// that a caller whom our sleeping sent to sleep has come back. It finds the leader awake, and both
+/// stay so.
 const MOST_MISSES: u32 = 4;
 const PROBE_EVERY: u32 = 32;
-/// So many jobs in a row from the leader's own processor: it moves.
-const TOGETHER: u32 = 16;
+const PROBE: Duration = Duration::from_micros(100);
 
 /// The body of a pool's thread: until it is retired or the pool closed.
 pub fn work(pool: &Arc<Pool>, surplus: bool) {
@@ -49,14 +50,11 @@ pub fn serve(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplu
 
 fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
     let mut misses = 0u32;
-    let mut together = 0u32;
     while pool.crew.may_take(me.member()) {
         if pool.crew.is_empty() {
-            together = apart(pool, together);
+            me.keep_apart(pool.submitter());
             // Spinning pays while calls come in quick succession, and only then.
-            let look = misses < MOST_MISSES || misses.is_multiple_of(PROBE_EVERY);
-            let spin = if look { SPIN } else { Duration::ZERO };
-            misses = if pool.crew.idle(me.member(), spin) {
+            misses = if pool.crew.idle(me.member(), patience(misses)) {
                 0
             } else {
                 misses.wrapping_add(1)
@@ -67,18 +65,15 @@ fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
     }
 }
 
-/// A scheduler and the leader on one processor wait for each other's spinning; the system leaves
-/// them there, since neither of them is ever in need of more. So the leader goes elsewhere.
-fn apart(pool: &Pool, together: u32) -> u32 {
-    let here = cpu::current();
-    if here < 0 || pool.submitter() != here {
-        return 0;
+/// How long to look after so many looks in vain.
+fn patience(misses: u32) -> Duration {
+    if misses < MOST_MISSES {
+        SPIN
+    } else if misses.is_multiple_of(PROBE_EVERY) {
+        PROBE
+    } else {
+        Duration::ZERO
     }
-    if together + 1 < TOGETHER {
-        return together + 1;
-    }
-    cpu::leave(here);
-    0
 }
 
 /// Runs jobs under one attachment until there are none, the time is up, or another leads.

@@ -1,4 +1,4 @@
-//! The crew itself: the queue, its threads, and how the lead goes from one to another.
+//! The crew itself: the queue, its threads, and what the leader does. Those who don't lead: `follow`.
 //!
 //! Thread: `push` and `resume` are called by anyone; the rest by the crew's own threads.
 
@@ -6,40 +6,38 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use crate::lead::{Lead, State};
-use crate::member::Member;
+use crate::member::{Member, spin};
 use crate::queue::Queue;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::sync::{Arc, Mutex, lock};
 
-/// How long a job may run before a standby takes over, if others wait.
-const STANDBY_LOOKS: Duration = Duration::from_micros(200);
 /// A surplus thread that found nothing to do for this long ends.
-const SURPLUS_STAYS: Duration = Duration::from_secs(2);
+pub(crate) const SURPLUS_STAYS: Duration = Duration::from_secs(2);
 
 /// Asks for one more thread.
 pub type Starter = Box<dyn Fn() + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 pub struct Crew<J> {
-    queue: Queue<J>,
+    pub(crate) queue: Queue<J>,
     size: usize,
     max_threads: usize,
-    open: AtomicBool,
-    lead: Lead,
+    pub(crate) open: AtomicBool,
+    pub(crate) lead: Lead,
     /// Grows with every job the leader starts.
-    started: AtomicU64,
+    pub(crate) started: AtomicU64,
     /// A standby is looking.
-    armed: AtomicBool,
-    members: Mutex<Members>,
+    pub(crate) armed: AtomicBool,
+    pub(crate) members: Mutex<Members>,
     /// Asks for one more thread, which will `join` as a surplus one or be `lost`.
     start: Starter,
 }
 
 #[derive(Default)]
-struct Members {
-    leader: Option<Arc<Member>>,
+pub(crate) struct Members {
+    pub(crate) leader: Option<Arc<Member>>,
     all: Vec<Arc<Member>>,
     /// Parked, the one that parked last is last.
-    idle: Vec<Arc<Member>>,
+    pub(crate) idle: Vec<Arc<Member>>,
     /// Of `all`, how many wait for somebody else in the middle of a job.
     waiting: usize,
     /// Asked for, not yet started.
@@ -48,7 +46,7 @@ struct Members {
 
 impl Members {
     /// `false`: it was not there, somebody has promoted it.
-    fn unlist(&mut self, me: &Member) -> bool {
+    pub(crate) fn unlist(&mut self, me: &Member) -> bool {
         let before = self.idle.len();
         self.idle.retain(|member| member.id() != me.id());
         self.idle.len() < before
@@ -125,6 +123,11 @@ impl<J> Crew<J> {
 
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// The leader is awake and has nothing to do: a job that comes now runs at once.
+    pub fn is_looking(&self) -> bool {
+        self.lead.see().state() == State::Idle && self.is_empty()
     }
 
     /// Admits a job, or says why not and gives it back. Never waits.
@@ -237,7 +240,7 @@ impl<J> Crew<J> {
         }
     }
 
-    fn set_leader(&self, members: &mut Members, member: &Arc<Member>) {
+    pub(crate) fn set_leader(&self, members: &mut Members, member: &Arc<Member>) {
         members.leader = Some(member.clone());
         self.lead.give(member);
     }
@@ -274,77 +277,6 @@ impl<J> Crew<J> {
         }
     }
 
-    /// What a thread without a job does: waits to lead, or stands by. A surplus one ends when there
-    /// is nothing to do for a while.
-    pub fn follow(&self, me: &Arc<Member>) -> Turn {
-        let surplus = me.is_surplus();
-        lock(&self.members).idle.push(me.clone());
-        loop {
-            let seen = me.signal();
-            if me.is_retired() || !self.is_open() {
-                lock(&self.members).unlist(me);
-                return Turn::End;
-            }
-            if self.lead.is_of(me) || self.take_vacancy(me) {
-                return Turn::Lead;
-            }
-            if !self.is_empty() && !self.armed.swap(true, Ordering::SeqCst) {
-                if self.stand_by(me) {
-                    return Turn::Lead;
-                }
-                continue;
-            }
-            me.wait(seen, surplus.then_some(SURPLUS_STAYS));
-            if surplus && me.signal() == seen && lock(&self.members).unlist(me) {
-                return Turn::End;
-            }
-        }
-    }
-
-    /// Takes the lead if nobody has it, or if work waits and the leader waits for somebody else.
-    fn take_vacancy(&self, me: &Arc<Member>) -> bool {
-        let mut members = lock(&self.members);
-        let seen = self.lead.see();
-        let vacant = seen.is_vacant() || (seen.state() == State::Blocked && !self.queue.is_empty());
-        // Not listed: somebody has promoted it just now, and it leads already.
-        let listed = vacant && members.unlist(me);
-        if listed {
-            self.set_leader(&mut members, me);
-        }
-        listed
-    }
-
-    /// Looks every 200 µs while work waits. `true`: took over from a leader stuck in one job.
-    fn stand_by(&self, me: &Arc<Member>) -> bool {
-        loop {
-            let before = self.started.load(Ordering::Acquire);
-            me.wait(me.signal(), Some(STANDBY_LOOKS));
-            let stop = me.is_retired() || !self.is_open() || self.lead.is_of(me);
-            if stop || self.is_empty() {
-                // SeqCst, pairs with the fence in `ring`: a job that came in after `is_empty` is
-                // seen by `follow`, which looks again.
-                self.armed.store(false, Ordering::SeqCst);
-                fence(Ordering::SeqCst);
-                return false;
-            }
-            if self.started.load(Ordering::Acquire) == before && self.take_over(me) {
-                self.armed.store(false, Ordering::SeqCst);
-                return true;
-            }
-        }
-    }
-
-    /// Leads from now on, unless the leader is free or this thread was promoted meanwhile.
-    fn take_over(&self, me: &Arc<Member>) -> bool {
-        let mut members = lock(&self.members);
-        let stuck = self.lead.see().state() == State::Running;
-        let over = stuck && members.unlist(me);
-        if over {
-            self.set_leader(&mut members, me);
-        }
-        over
-    }
-
     /// May this thread take a job? `false`: it leads no more.
     pub fn may_take(&self, me: &Member) -> bool {
         self.lead.is_of(me) && !me.is_retired() && self.is_open()
@@ -367,10 +299,10 @@ impl<J> Crew<J> {
         self.lead.say(me, State::Idle);
     }
 
-    /// The leader has nothing to do: awake for `spin`, then asleep. Returns whether work came while
+    /// The leader has nothing to do: awake for `patience`, then asleep. Returns whether work came while
     /// it was still awake.
-    pub fn idle(&self, me: &Member, spin: Duration) -> bool {
-        if me.spin(spin, || self.queue.has_fresh()) {
+    pub fn idle(&self, me: &Member, patience: Duration) -> bool {
+        if spin(patience, || self.queue.has_fresh()) {
             return true;
         }
         if me.is_surplus() && self.step_down(me) {
@@ -387,24 +319,6 @@ impl<J> Crew<J> {
         }
         self.lead.say(me, State::Idle);
         false
-    }
-
-    /// A surplus thread gives the lead to one that stays, so that it can end. `false`: there is none.
-    fn step_down(&self, me: &Member) -> bool {
-        let next = {
-            let mut members = lock(&self.members);
-            let stays = members.idle.iter().rposition(|member| !member.is_surplus());
-            match stays {
-                Some(index) if self.lead.is_of(me) => {
-                    let next = members.idle.remove(index);
-                    self.set_leader(&mut members, &next);
-                    next
-                }
-                _ => return false,
-            }
-        };
-        next.wake();
-        true
     }
 
     /// A thread begins to wait for somebody else in its job: if it leads, another one shall.

@@ -1,0 +1,107 @@
+//! A place where the one who asks waits a few microseconds for the one who answers.
+//!
+//! Waking a thread that sleeps costs more than most answers take. Who asks may not wait long, so
+//! the place is left after a moment, and what comes later goes the long way.
+
+use std::time::Duration;
+
+use crate::member::spin;
+use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use crate::sync::{Mutex, lock};
+
+const CLOSED: u8 = 0;
+const OPEN: u8 = 1;
+const DONE: u8 = 2;
+
+/// One waits here, one comes by; each use begins with `open`.
+#[derive(Debug)]
+pub struct Meet<T> {
+    state: AtomicU8,
+    /// The giver's until `DONE`, then the waiter's: nobody ever waits for this lock.
+    value: Mutex<Option<T>>,
+}
+
+impl<T> Default for Meet<T> {
+    fn default() -> Self {
+        Meet {
+            state: AtomicU8::new(CLOSED),
+            value: Mutex::new(None),
+        }
+    }
+}
+
+impl<T> Meet<T> {
+    /// Somebody will wait here. Before the giver can know of it.
+    pub fn open(&self) {
+        // Release: whatever made this place known comes after.
+        self.state.store(OPEN, Ordering::Release);
+    }
+
+    /// Gives the value to who waits here, or back if nobody does. One giver a time.
+    pub fn give(&self, value: T) -> Result<(), T> {
+        if self.state.load(Ordering::Acquire) != OPEN {
+            return Err(value);
+        }
+        *lock(&self.value) = Some(value);
+        // Release, pairs with the acquire in `wait`: who sees it done sees the value.
+        let met = self
+            .state
+            .compare_exchange(OPEN, DONE, Ordering::AcqRel, Ordering::Acquire);
+        if met.is_ok() {
+            return Ok(());
+        }
+        // Left meanwhile; the value is still the giver's.
+        lock(&self.value).take().map_or(Ok(()), Err)
+    }
+
+    /// Waits for at most `limit`. `None`: this place is closed, and whoever gives knows it.
+    pub fn wait(&self, limit: Duration) -> Option<T> {
+        let done = spin(limit, || self.state.load(Ordering::Acquire) == DONE);
+        if !done
+            && self
+                .state
+                .compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+        {
+            return None;
+        }
+        self.state.store(CLOSED, Ordering::Relaxed);
+        lock(&self.value).take()
+    }
+}
+
+/// After so many waits in vain there is no waiting, save for one in `PROBE_EVERY`.
+const MOST_MISSES: u32 = 4;
+const PROBE_EVERY: u32 = 32;
+
+/// Whether waiting has paid of late.
+#[derive(Debug)]
+pub struct Patience(AtomicU32);
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience(AtomicU32::new(0))
+    }
+}
+
+impl Patience {
+    /// Shall one wait this time? Says so now and then even if it never pays.
+    pub fn has(&self) -> bool {
+        // Relaxed, here and below: a habit, not a fact.
+        let misses = self.0.load(Ordering::Relaxed);
+        if misses < MOST_MISSES {
+            return true;
+        }
+        self.0.store(misses.wrapping_add(1), Ordering::Relaxed);
+        misses.is_multiple_of(PROBE_EVERY)
+    }
+
+    pub fn learn(&self, paid: bool) {
+        let misses = if paid {
+            0
+        } else {
+            self.0.load(Ordering::Relaxed).wrapping_add(1)
+        };
+        self.0.store(misses, Ordering::Relaxed);
+    }
+}

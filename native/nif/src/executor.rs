@@ -1,0 +1,199 @@
+//! The Erlang processes that run callbacks: which are free, and how one gets its next.
+//!
+//! An executor that has answered looks for a moment for its next callback: Python code that calls
+//! Erlang once mostly does so in a loop. After that it sleeps and is sent a message.
+//!
+//! Thread: `dispatch` any that runs Python; the rest schedulers.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crew::sync::lock;
+use crew::{Meet, Patience};
+use rustler::types::binary::NewBinary;
+use rustler::{Encoder, Env, LocalPid, ResourceArc, Term};
+
+use crate::callback::{self, Answer, Waiter};
+use crate::current::Current;
+use crate::erts::Raw;
+use crate::slot::Slot;
+use crate::{atoms, log};
+
+/// One that is free.
+struct Executor {
+    pid: LocalPid,
+    slot: ResourceArc<Slot>,
+}
+
+/// Where an executor waits for a moment for its next callback.
+#[derive(Default)]
+pub struct Seat {
+    meet: Meet<Callback>,
+    patience: Patience,
+}
+
+/// A function that Python calls.
+pub struct Callback {
+    id: u64,
+    name: String,
+    /// The list of arguments, encoded.
+    args: Vec<u8>,
+    /// Who called Python, and where its output goes.
+    caller: Option<(LocalPid, LocalPid)>,
+}
+
+/// What an executor does after an answer.
+pub enum Next {
+    Callback(Callback),
+    Stay,
+    /// There are enough.
+    Leave,
+}
+
+static EXECUTORS: Mutex<Vec<Executor>> = Mutex::new(Vec::new());
+/// Starts an executor when none is free.
+static MANAGER: Mutex<Option<LocalPid>> = Mutex::new(None);
+
+/// So many stay, however long there is nothing to do.
+const LEAST_IDLE: usize = 2;
+/// More free executors than this are sent home.
+const MOST_IDLE: usize = 64;
+/// How long one looks for its next callback.
+const LOOK: Duration = Duration::from_micros(8);
+
+pub fn set_manager(pid: Option<LocalPid>) {
+    *lock(&MANAGER) = pid;
+    if pid.is_none() {
+        lock(&EXECUTORS).clear();
+    }
+}
+
+/// To a free executor, else to the manager. `false`: the application is not running.
+pub fn dispatch(
+    id: u64,
+    waiter: &Arc<Waiter>,
+    current: Option<&Current>,
+    name: &str,
+    args: &[u8],
+) -> bool {
+    let mut callback = Callback {
+        id,
+        name: name.to_owned(),
+        args: args.to_vec(),
+        caller: current.map(|current| (*current.slot.pid(), *current.slot.group_leader())),
+    };
+    let executor = lock(&EXECUTORS).pop();
+    let Some(executor) = executor else {
+        let manager = *lock(&MANAGER);
+        return manager.is_some_and(|manager| callback.send(&manager));
+    };
+    waiter.assign(executor.pid, &executor.slot);
+    callback = match executor.slot.seat.meet.give(callback) {
+        Ok(()) => return true,
+        Err(callback) => callback,
+    };
+    // One that died just now: the manager sees its death and calls `died`.
+    callback.send(&executor.pid);
+    true
+}
+
+impl Callback {
+    /// `{py_callback, Id, Name, Args, Caller, GroupLeader}`, as a message.
+    fn send(&self, to: &LocalPid) -> bool {
+        let undefined = Raw::atom(atoms::undefined());
+        log::with_env(|env| {
+            let (caller, leader) = match &self.caller {
+                Some((caller, leader)) => (Raw::pid(caller), Raw::pid(leader)),
+                None => (undefined, undefined),
+            };
+            let message = env.tuple(&[
+                Raw::atom(atoms::py_callback()),
+                env.int(self.id as i64),
+                env.binary(self.name.as_bytes()),
+                env.binary(&self.args),
+                caller,
+                leader,
+            ]);
+            env.send(to, message)
+        })
+    }
+
+    /// The same, as a value.
+    pub fn term<'a>(&self, env: Env<'a>) -> Term<'a> {
+        let (caller, leader) = match &self.caller {
+            Some((caller, leader)) => (caller.encode(env), leader.encode(env)),
+            None => (
+                atoms::undefined().encode(env),
+                atoms::undefined().encode(env),
+            ),
+        };
+        let name = binary(env, self.name.as_bytes());
+        let args = binary(env, &self.args);
+        (atoms::py_callback(), self.id, name, args, caller, leader).encode(env)
+    }
+}
+
+fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
+    let mut binary = NewBinary::new(env, bytes.len());
+    binary.copy_from_slice(bytes);
+    binary.into()
+}
+
+/// Free for the next callback. `false`: there are enough, it may end.
+pub fn ready(pid: LocalPid, slot: ResourceArc<Slot>) -> bool {
+    let mut executors = lock(&EXECUTORS);
+    if executors.len() >= MOST_IDLE {
+        return false;
+    }
+    executors.push(Executor { pid, slot });
+    true
+}
+
+/// Its answer to `id`; then it looks for its next for a moment.
+pub fn answers(pid: LocalPid, id: u64, slot: &ResourceArc<Slot>, answer: Answer) -> Next {
+    let seat = &slot.seat;
+    let looks = seat.patience.has();
+    if looks {
+        seat.meet.open();
+    }
+    callback::complete(id, slot, answer);
+    if !ready(pid, slot.clone()) {
+        return Next::Leave;
+    }
+    if !looks {
+        return Next::Stay;
+    }
+    let next = seat.meet.wait(LOOK);
+    seat.patience.learn(next.is_some());
+    next.map_or(Next::Stay, Next::Callback)
+}
+
+/// A free one wants to end. `false`: it was given work meanwhile, or too few would stay.
+pub fn leaves(pid: &LocalPid) -> bool {
+    let mut executors = lock(&EXECUTORS);
+    let known = executors.iter().position(|executor| executor.pid == *pid);
+    match known {
+        Some(index) if executors.len() > LEAST_IDLE => {
+            executors.remove(index);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// One that the manager started takes the callback `id`. `false`: nobody waits any more.
+pub fn takes(id: u64, pid: LocalPid, slot: &Slot) -> bool {
+    match callback::find(id) {
+        Some(waiter) => {
+            waiter.assign(pid, slot);
+            true
+        }
+        None => false,
+    }
+}
+
+/// It ended: whoever waits for it hears so.
+pub fn died(pid: &LocalPid) {
+    lock(&EXECUTORS).retain(|executor| executor.pid != *pid);
+    callback::executor_gone(pid);
+}
