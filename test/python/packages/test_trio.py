@@ -1,0 +1,109 @@
+"""Trio as a guest of asyncio's loop and of ours: both run in one thread, each wakes the other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Loop = asyncio.AbstractEventLoop
+
+
+def as_guest(loop: Loop, main: Callable[[], Awaitable[Any]]) -> Any:
+    """Runs Trio's `main` on the loop until it is done; its result."""
+
+    async def host() -> Any:
+        done = loop.create_future()
+        trio.lowlevel.start_guest_run(
+            main,
+            run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+            run_sync_soon_not_threadsafe=loop.call_soon,
+            done_callback=done.set_result,
+            host_uses_signal_set_wakeup_fd=True,
+        )
+        async with asyncio.timeout(120):
+            outcome = await done
+        return outcome.unwrap()
+
+    return loop.run_until_complete(host())
+
+
+@pytest.mark.smoke
+def test_both_sleep_and_talk_to_each_other(loop: Loop) -> None:
+    to_asyncio: asyncio.Queue[int] = asyncio.Queue()
+    to_trio, from_asyncio = trio.open_memory_channel[int](100)
+    got: list[int] = []
+
+    async def asyncio_side() -> None:
+        while (item := await to_asyncio.get()) >= 0:
+            await asyncio.sleep(0.001)
+            to_trio.send_nowait(item + 1)
+        to_trio.close()
+
+    async def trio_side() -> str:
+        other = loop.create_task(asyncio_side())
+        for item in range(20):
+            await trio.sleep(0.001)
+            to_asyncio.put_nowait(item)
+        to_asyncio.put_nowait(-1)
+        async for item in from_asyncio:
+            got.append(item)
+        while not other.done():
+            await trio.sleep(0)
+        return "done"
+
+    assert as_guest(loop, trio_side) == "done"
+    assert got == list(range(1, 21))
+
+
+def test_sockets_of_one_are_served_by_the_other(loop: Loop) -> None:
+    async def trio_server(task_status: Any) -> None:
+        async def answer(stream: trio.SocketStream) -> None:
+            async for data in stream:
+                await stream.send_all(bytes(data)[::-1])
+
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listeners[0].socket.getsockname()[1]
+        task_status.started(port)
+        await trio.serve_listeners(answer, listeners)
+
+    async def asyncio_client(port: int, number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for size in (1, 10, 1000):
+            body = bytes([number]) * size + b"!"
+            writer.write(body)
+            assert await reader.readexactly(size + 1) == body[::-1]
+        writer.close()
+        await writer.wait_closed()
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            port = await nursery.start(trio_server)
+            done = trio.Event()
+            clients = loop.create_task(asyncio_clients(port))
+            clients.add_done_callback(lambda _: done.set())
+            await done.wait()
+            clients.result()
+            nursery.cancel_scope.cancel()
+
+    async def asyncio_clients(port: int) -> None:
+        await asyncio.gather(*(asyncio_client(port, number) for number in range(20)))
+
+    as_guest(loop, main)
+
+
+def test_an_exception_of_the_guest_reaches_the_host(loop: Loop) -> None:
+    async def main() -> None:
+        await trio.to_thread.run_sync(lambda: None)
+        with trio.move_on_after(0.01):
+            await trio.sleep_forever()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        as_guest(loop, main)
+    assert loop.run_until_complete(asyncio.sleep(0, "alive")) == "alive"
