@@ -177,7 +177,7 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
         let mut list = Filling::list(self.py, len)?;
         for _ in 0..len {
             self.reader.due();
-            list.push(self.value()?);
+            list.push(self.item()?);
         }
         if self.reader.peek()? != tag::NIL {
             return Err(self.improper(&list));
@@ -185,6 +185,18 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
         self.reader.byte()?;
         self.limits.leave();
         Ok(list.finish()?)
+    }
+
+    /// A value in a list, where integers come in thousands.
+    #[inline]
+    fn item(&mut self) -> Res<'py, Obj<'py>> {
+        match self.reader.next_int() {
+            Some(value) => {
+                self.limits.tick()?;
+                Ok(Obj::int(self.py, value)?)
+            }
+            None => self.value(),
+        }
     }
 
     #[cold]

@@ -244,6 +244,10 @@ impl<'b, 'py> Encoder<'b, 'py> {
         self.head(tag::LIST, len)?;
         for index in 0..len {
             match list.list_item(index) {
+                Some(item) if item.kind() == Kind::Int => {
+                    self.limits.tick()?;
+                    self.int(&item)?;
+                }
                 Some(item) => self.value(&item)?,
                 None => return Err(self.changed("list")),
             }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::error::Cut;
+use crate::tag;
 
 /// The bytes of a term as segments: their concatenation is the term, 131 first.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,22 @@ impl<'a> Reader<'a> {
                 Ok(*bytes)
             }
             None => self.array_across(),
+        }
+    }
+
+    /// The next value, taken, if it is an integer of at most four bytes that lies in one piece.
+    #[inline]
+    pub fn next_int(&mut self) -> Option<i64> {
+        match *self.here {
+            [tag::INTEGER, a, b, c, d, ref rest @ ..] => {
+                self.here = rest;
+                Some(i32::from_be_bytes([a, b, c, d]).into())
+            }
+            [tag::SMALL_INTEGER, value, ref rest @ ..] => {
+                self.here = rest;
+                Some(value.into())
+            }
+            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Thread: attached, the job's own.
 //! Never: sends for a cancelled job; builds a large map (`erts`).
 
+use pyrt::kind::Kind;
 use pyrt::{Kept, Obj};
 use rustler::{LocalPid, ResourceArc};
 
@@ -43,6 +44,12 @@ const ERROR: &[u8] = &[131, 104, 2, 119, 5, b'e', b'r', b'r', b'o', b'r'];
 
 /// Answers a job and ends it.
 pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>, Failure<'_>>) {
+    // Freed after the reply: ten thousand objects take as long as their conversion.
+    let _freed_last = outcome
+        .as_ref()
+        .ok()
+        .filter(|value| is_large(value))
+        .cloned();
     let outcome = outcome.and_then(|value| value_answer(world, &job, value));
     // Once a reply has begun nobody can cancel: the slow parts come first.
     let answer = outcome.unwrap_or_else(|failure| failed(&job, &failure));
@@ -56,6 +63,10 @@ pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>,
     send(&mut job, answer);
     job.ticket.finish();
     job.recycle();
+}
+
+fn is_large(value: &Obj<'_>) -> bool {
+    matches!(value.kind(), Kind::List | Kind::Tuple | Kind::Dict)
 }
 
 /// To the caller that waits for it: at once if it is still awake, else by message.
