@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from erlang._loop_connections import Connections
 from erlang._loop_debug import DebugMode
 from erlang._loop_sockets import Sockets
+from erlang._loop_subprocess import Subprocesses
 from erlang._native import LoopCore
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class ErlangEventLoop(DebugMode, Sockets, Connections, LoopCore, asyncio.SelectorEventLoop):
+class ErlangEventLoop(
+    DebugMode, Sockets, Connections, Subprocesses, LoopCore, asyncio.SelectorEventLoop
+):
     """An asyncio event loop. Every loop is isolated from the others, whatever ``isolated`` says."""
 
     def __init__(self, *, isolated: bool = True) -> None:
@@ -111,7 +114,7 @@ class ErlangEventLoop(DebugMode, Sockets, Connections, LoopCore, asyncio.Selecto
             self._set_coroutine_origin_tracking(False)
             sys.set_asyncgen_hooks(*hooks)
 
-    def close(self) -> None:
+    def close(self, _close: Any = base_events.BaseEventLoop.close) -> None:
         """Drops everything that waits; the loop can't be used again."""
         if self.is_running():
             raise RuntimeError("Cannot close a running event loop")
@@ -121,7 +124,8 @@ class ErlangEventLoop(DebugMode, Sockets, Connections, LoopCore, asyncio.Selecto
             self.remove_signal_handler(sig)
         if self._ssock is not None:
             self._close_self_pipe()
-        base_events.BaseEventLoop.close(self)
+        # Kept by the default: a loop may be closed when the modules are gone already.
+        _close(self)
         self._end()
         self._selector = None
         self._internal_fds -= 1
