@@ -12,6 +12,7 @@ start_link(Config) ->
 
 -spec init(py_config:config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
+    ok = py_registry:new_functions(),
     Flags = #{strategy => rest_for_one, intensity => 10, period => 10},
     Children = [
         worker(py_registry, []),

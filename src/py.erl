@@ -80,7 +80,7 @@ exec(Code) ->
 exec(Ctx, Code) ->
     run(?OP_EXEC, py_call:source(Code, #{}), #{context => Ctx}).
 
-%% No result; a failure is logged.
+%% No result; a failure is logged, and so is the end of its time.
 -spec cast(name(), name(), [term()]) -> ok | {error, py_error:reason()}.
 cast(M, F, A) -> cast(M, F, A, #{}, #{}).
 
@@ -92,8 +92,8 @@ cast(Ctx, M, F, A) -> cast(M, F, A, #{}, #{context => Ctx}).
 -spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
     ok | {error, py_error:reason()}.
 cast(M, F, A, Kw, Opts) when is_map(Kw) ->
-    with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, #{pool := Pool}) ->
-        py_call:cast(Pool, ?OP_CALL, Payload)
+    with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, #{pool := Pool, limit := Limit}) ->
+        py_call:cast(Pool, ?OP_CALL, Payload, Limit)
     end);
 cast(Ctx, M, F, A, Kw) ->
     cast(M, F, A, Kw, #{context => Ctx}).
@@ -250,10 +250,10 @@ ctx_eval(Ctx, Code, Locals, Opts) -> eval(Code, Locals, in(py_bind:check(Ctx), O
 ctx_exec(Ctx, Code) -> exec(py_bind:check(Ctx), Code).
 
 %% A context that anybody may use; the same one for the same scheduler.
--spec context() -> pid().
+-spec context() -> pid() | {error, not_running}.
 context() -> context(erlang:system_info(scheduler_id)).
 
--spec context(pos_integer()) -> pid().
+-spec context(pos_integer()) -> pid() | {error, not_running}.
 context(N) -> py_context:default(N).
 
 -spec register_pool(atom(), #{mode => worker, size => pos_integer()}) ->

@@ -3,7 +3,7 @@
 %% Process: the caller's own. Everything that may take long (encoding, decoding) yields here.
 -module(py_call).
 
--export([slot/0, forget_all/0, sync/5, spawn/6, cast/3, stream/6]).
+-export([slot/0, forget_all/0, sync/5, spawn/6, cast/4, stream/6]).
 -export([payload/4, source/2, text/1, options/1, pool/1, bind_to/1]).
 -export([await/2, cancel/1, default_timeout/0]).
 
@@ -127,13 +127,13 @@ spawn(To, Tag, Pool, Op, Flags, Payload) ->
             Ref
     end.
 
--spec cast(py_nif:pool() | default, py_nif:op(), py_nif:payload()) ->
+-spec cast(py_nif:pool() | default, py_nif:op(), py_nif:payload(), timeout()) ->
     ok | {error, py_error:reason()}.
-cast(Pool, Op, Payload) ->
+cast(Pool, Op, Payload, Limit) ->
     {Slot, Bound} = own(),
     case py_nif:cast(Slot, choose(Pool, Bound), Op, 0, Payload) of
-        ok -> ok;
-        Refusal -> {error, refused(Refusal)}
+        {ok, Ref} -> py_deadline:set(Ref, Limit);
+        {Refusal, _Ref} -> {error, refused(Refusal)}
     end.
 
 -spec stream(pid(), non_neg_integer(), py_nif:pool() | default, py_nif:op(), py_nif:flags(), Payload) ->

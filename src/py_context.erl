@@ -83,9 +83,13 @@ stop(Pid) ->
     py_context_sup:stop_context(Pid).
 
 %% The N-th of the contexts that anybody may use; made when first asked for.
--spec default(pos_integer()) -> pid().
+-spec default(pos_integer()) -> pid() | {error, not_running}.
 default(N) ->
-    gen_server:call(py_bind, {context, N}, infinity).
+    try
+        gen_server:call(py_bind, {context, N}, infinity)
+    catch
+        exit:{Why, _} when Why =:= noproc; Why =:= normal; Why =:= shutdown -> {error, not_running}
+    end.
 
 %% Stops what the context runs at this moment; its caller hears `interrupted'.
 -spec interrupt(py:context()) -> ok | not_running.

@@ -6,7 +6,10 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, set/4]).
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/0, set/2, set/4]).
+
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -spec start_link() -> gen_server:start_ret().
@@ -19,6 +22,14 @@ set(_Ref, _To, _Tag, infinity) ->
     ok;
 set(Ref, To, Tag, Limit) ->
     _Timer = erlang:send_after(Limit, ?MODULE, {expired, Ref, To, Tag}),
+    ok.
+
+%% The same for work that nobody hears of: the log does.
+-spec set(py_nif:job_ref(), timeout()) -> ok.
+set(_Ref, infinity) ->
+    ok;
+set(Ref, Limit) ->
+    _Timer = erlang:send_after(Limit, ?MODULE, {expired, Ref, Limit}),
     ok.
 
 -spec init([]) -> {ok, []}.
@@ -38,6 +49,13 @@ handle_info({expired, Ref, To, Tag}, State) ->
     _ =
         case py_nif:expire_ref(Ref) of
             true -> To ! {Tag, Ref, {error, timeout}};
+            false -> ok
+        end,
+    {noreply, State};
+handle_info({expired, Ref, Limit}, State) ->
+    _ =
+        case py_nif:expire_ref(Ref) of
+            true -> ?LOG_WARNING("py:cast was stopped: its ~b ms were over", [Limit]);
             false -> ok
         end,
     {noreply, State};

@@ -146,7 +146,7 @@ submit(_Slot, _Key, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
     {ok | refusal(), job_ref()}.
 spawn(_Slot, _To, _Tag, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 
--spec cast(slot(), pool() | default, op(), flags(), payload()) -> ok | refusal().
+-spec cast(slot(), pool() | default, op(), flags(), payload()) -> {ok | refusal(), job_ref()}.
 cast(_Slot, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 
 -spec stream(slot(), To :: pid(), Window, pool() | default, op(), flags(), payload()) ->

@@ -1,11 +1,12 @@
 %% The tables everyone reads: functions that Python may call, pools and contexts by name or pid.
 %%
-%% Process: owns the tables, and takes out the contexts of processes that are gone.
+%% Process: owns the table of pools, and takes out the contexts of processes that are gone. The
+%% functions are the supervisor's: what users registered outlives every process of the tree.
 -module(py_registry).
 
 -behaviour(gen_server).
 
--export([start_link/0]).
+-export([start_link/0, new_functions/0]).
 -export([add_function/2, remove_function/1, function/1]).
 -export([add_pool/2, remove_pool/1, pool/1, pools/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -22,6 +23,12 @@
 -spec start_link() -> gen_server:start_ret().
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% Makes the table of functions; its owner is the calling process.
+-spec new_functions() -> ok.
+new_functions() ->
+    ?FUNCTIONS = ets:new(?FUNCTIONS, [named_table, public, {read_concurrency, true}]),
+    ok.
 
 -spec add_function(binary(), callback()) -> ok | {error, not_running}.
 add_function(Name, Function) ->
@@ -76,7 +83,6 @@ pools() ->
 
 -spec init([]) -> {ok, #{}}.
 init([]) ->
-    ?FUNCTIONS = ets:new(?FUNCTIONS, [named_table, public, {read_concurrency, true}]),
     ?POOLS = ets:new(?POOLS, [named_table, protected, {read_concurrency, true}]),
     {ok, #{}}.
 

@@ -50,6 +50,7 @@
     a_thread_keeps_its_state_for_life/1,
     a_bound_process_keeps_its_thread/1,
     a_cast_runs_and_its_failure_is_logged/1,
+    a_cast_ends_when_its_time_is_up/1,
     a_traceback_comes_with_every_kind_of_answer/1,
     a_refused_call_is_awaited_and_cancelled_like_any_other/1
 ]).
@@ -364,6 +365,19 @@ a_cast_runs_and_its_failure_is_logged(_Config) ->
     #{logged := Logged} = py_logger:info(),
     ?assertEqual(ok, py:cast(py_tools, fail, ['ValueError', lost])),
     ok = py_test:eventually(fun() -> maps:get(logged, py_logger:info()) > Logged end).
+
+a_cast_ends_when_its_time_is_up(_Config) ->
+    %% Left alone it would take an hour.
+    ok = py:exec(<<
+        "import erlang, time\n"
+        "def cast_for_long(pid):\n"
+        "    try:\n"
+        "        erlang.sleep(3600)\n"
+        "    finally:\n"
+        "        erlang.send(pid, 'ended')\n"
+    >>),
+    ?assertEqual(ok, py:cast('__main__', cast_for_long, [self()], #{}, 50)),
+    ok = py_test:message(<<"ended">>).
 
 a_traceback_comes_with_every_kind_of_answer(_Config) ->
     Opts = #{traceback => true},

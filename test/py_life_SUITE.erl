@@ -111,6 +111,8 @@ a_worker_stuck_in_c_is_replaced(Config) ->
 
 every_part_of_the_tree_is_replaced(Config) ->
     Peer = new_node([], Config),
+    %% What users have registered is theirs.
+    ok = peer:call(Peer, py, register_function, [life_kept, erlang, length]),
     Names = [py_registry, py_state, py_logger, py_courier, py_callback, py_context_sup, py_bind],
     [
         begin
@@ -127,6 +129,7 @@ all_works() ->
     try
         ok = py:register_function(life_add, fun([A, B]) -> A + B end),
         {ok, 3} = py:call(erlang, call, [life_add, 1, 2], #{}, 1000),
+        {ok, 2} = py:call(erlang, call, [life_kept, 1, 2], #{}, 1000),
         Map = maps:from_list([{N, N} || N <- lists:seq(1, 200)]),
         {ok, none} = py:call(erlang, send, [self(), Map], #{}, 1000),
         ok = py_test:message(Map),
@@ -174,6 +177,7 @@ without_the_application_everything_says_not_running(_Config) ->
         bind_new => fun() -> py:bind(new) end,
         with_context => fun() -> py:with_context(fun() -> ok end) end,
         context => fun() -> py_context:new(#{}) end,
+        own_context => fun() -> py:context() end,
         register_pool => fun() -> py:register_pool(life_pool, #{}) end,
         unregister_pool => fun() -> py:unregister_pool(life_pool) end,
         register_function => fun() -> py:register_function(f, fun(_) -> ok end) end,

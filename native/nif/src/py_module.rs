@@ -152,17 +152,21 @@ fn with_world<'py, T>(
 }
 
 fn raised<'py>(py: Attached<'py>, error: etf::Error<'py>) -> PyError<'py> {
+    unconverted(py, error, "an Erlang term")
+}
+
+/// `error`, of a value on its way to `form`.
+fn unconverted<'py>(py: Attached<'py>, error: etf::Error<'py>, form: &str) -> PyError<'py> {
     match error {
         etf::Error::Python(error) => error,
         etf::Error::BadArgument(what) | etf::Error::NotConvertible(what) => {
-            let text = format!("can't be converted to an Erlang term: {what}");
+            let text = format!("can't be converted to {form}: {what}");
             PyError::new(py, Builtin::TypeError, &text)
         }
-        etf::Error::TooDeep => PyError::new(
-            py,
-            Builtin::RecursionError,
-            "nested too deep for an Erlang term",
-        ),
+        etf::Error::TooDeep => {
+            let text = format!("nested too deep for {form}");
+            PyError::new(py, Builtin::RecursionError, &text)
+        }
         etf::Error::Cancelled => PyError::new(py, Builtin::RuntimeError, "the job was cancelled"),
     }
 }
@@ -210,7 +214,8 @@ fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
 
 fn decode<'py>(py: Attached<'py>, host: &NodeHost<'_>, bytes: &[u8]) -> PyResult<'py, Obj<'py>> {
     with_world(host.interp, py, |world| {
-        etf::decode(&world.bound, host, etf::Input::one(bytes)).map_err(|error| raised(py, error))
+        etf::decode(&world.bound, host, etf::Input::one(bytes))
+            .map_err(|error| unconverted(py, error, "a Python object"))
     })
 }
 

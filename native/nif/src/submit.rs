@@ -139,7 +139,7 @@ fn spawn<'a>(
     })
 }
 
-/// Nobody waits. Returns `ok` or why not.
+/// Nobody waits. Returns `{ok, Ref}` or `{Why, Ref}`.
 #[rustler::nif]
 fn cast<'a>(
     slot: ResourceArc<Slot>,
@@ -147,19 +147,23 @@ fn cast<'a>(
     code: u32,
     flags: u32,
     payload: Term<'a>,
-) -> NifResult<Atom> {
+) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
     let Some(pool) = pool_of(pool) else {
-        return Ok(atoms::not_running());
+        return Ok((atoms::not_running(), dead_reference()));
     };
     let mut job = order(slot, pool, code, flags)?;
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
     job.reply = Reply::Nobody;
+    let reference = ResourceArc::new(TicketRef {
+        ticket: job.ticket.clone(),
+        stream: None,
+    });
     // Not remembered by the slot: a cast outlives its caller.
     Ok(match admit(job, Wait::No) {
-        Ok(()) => atoms::ok(),
-        Err(refused) => refusal(refused),
+        Ok(()) => (atoms::ok(), reference),
+        Err(refused) => (refusal(refused), reference),
     })
 }
 
