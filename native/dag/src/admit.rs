@@ -12,6 +12,7 @@ use crate::attempt;
 use crate::contain::contain;
 use crate::cpu_lane::Job;
 use crate::error::Reason;
+use crate::foreign::{Done, ForeignFn, Refusal};
 use crate::graph::From;
 use crate::lanes::needed;
 use crate::node::{Body, Expansion};
@@ -81,13 +82,33 @@ impl Run {
     fn send(self: &Arc<Self>, index: usize) {
         let node = &self.vertex(index).node;
         let ticket = Ticket::new(self, index);
-        if matches!(node.body, Body::Cpu(_)) && node.policy.is_plain() {
-            self.core.cpu.push(Job::Node(ticket));
-            return;
+        match &node.body {
+            Body::Cpu(_) if node.policy.is_plain() => {
+                self.core.cpu.push(Job::Node(ticket));
+                return;
+            }
+            Body::Foreign(place, start) if node.policy.is_plain() => {
+                return self.hand_over(ticket, place, start);
+            }
+            _ => {}
         }
         // Refused by a loop that has stopped, the ticket goes with the future and ends the run.
         if let Ok(task) = self.core.io.spawn_admitted(attempt::watch_over(ticket)) {
             self.keep(index, Running::Task(task));
+        }
+    }
+
+    /// Gives a node to the other side. Its refusal ends the node on the pool, not here: a chain of
+    /// refusals must not recurse.
+    fn hand_over(self: &Arc<Self>, ticket: Ticket, place: &'static str, start: &ForeignFn) {
+        let index = ticket.index();
+        let given = self.given(index);
+        match start(given, Done::node(ticket, place)) {
+            Ok(stop) => self.keep(index, Running::Foreign(stop)),
+            Err(Refusal(done, reason)) => {
+                let end = move || done.complete(Err(reason));
+                self.core.cpu.push(Job::Attempt(Box::new(end)));
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use reactor::Handle;
 use crate::contain::{Contained, contain};
 use crate::cpu_lane::{Job, index_here};
 use crate::error::Reason;
+use crate::foreign::Attempt;
 use crate::node::{Body, Doing, Given, Output, Policy};
 use crate::oneshot::oneshot;
 use crate::run::Lane;
@@ -138,6 +139,10 @@ fn attempt(ticket: &Ticket, given: &Given) -> Doing {
             Ok(doing) => Box::pin(Contained(doing)),
             Err(reason) => Box::pin(async { Err(reason) }),
         },
+        Body::Foreign(place, start) => {
+            let (run, index) = (ticket.run(), ticket.index());
+            Box::pin(Attempt::begin(start, place, run, index, given.clone()))
+        }
         Body::Cpu(body) => {
             let (sender, receiver) = oneshot();
             let (body, given) = (body.clone(), given.clone());

@@ -1,6 +1,8 @@
 //! What can go wrong: with a graph, with a run, with a node.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a graph was refused or a run gave no report.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,11 +72,41 @@ pub enum Reason {
     Input(usize, &'static str),
     /// A lane stopped under it.
     Stopped,
+    /// What the other side of a foreign node said, in a form of its own.
+    Foreign(Cause),
+}
+
+/// A failure that only the side it came from can read. Equal if it is the same one.
+#[derive(Clone)]
+pub struct Cause(Arc<dyn Any + Send + Sync>);
+
+impl Cause {
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Cause {}
+
+impl fmt::Debug for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cause(..)")
+    }
 }
 
 impl Reason {
     pub fn new(what: impl fmt::Display) -> Self {
         Reason::Failed(what.to_string())
+    }
+
+    pub fn foreign<T: Any + Send + Sync>(cause: T) -> Self {
+        Reason::Foreign(Cause(Arc::new(cause)))
     }
 }
 
@@ -86,6 +118,7 @@ impl fmt::Display for Reason {
             Reason::TimedOut => f.write_str("timed out"),
             Reason::Input(index, wanted) => write!(f, "input {index} is not a {wanted}"),
             Reason::Stopped => f.write_str("the lane has stopped"),
+            Reason::Foreign(_) => f.write_str("failed"),
         }
     }
 }

@@ -11,8 +11,9 @@ use reactor::{Handle, TaskLoop, clock};
 use crate::cpu_lane::CpuLane;
 use crate::error::Error;
 use crate::graph::{From, Graph, Plan};
+use crate::report::Report;
 use crate::run::{End, NodeRun, Options, Run, RunHandle};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 use crate::value::Value;
 
 pub(crate) struct Core {
@@ -78,8 +79,20 @@ impl Lanes {
         inputs: impl IntoIterator<Item = (S, Value)>,
         options: Options,
     ) -> Result<RunHandle, Error> {
+        self.run_then(graph, inputs, options, |_| {})
+    }
+
+    /// As `run`; `then` is called once with what the run gave, by the thread that ended it.
+    pub fn run_then<S: AsRef<str>>(
+        &self,
+        graph: &Graph,
+        inputs: impl IntoIterator<Item = (S, Value)>,
+        options: Options,
+        then: impl FnOnce(Result<Report, Error>) + Send + 'static,
+    ) -> Result<RunHandle, Error> {
         let run = self.core.prepare(graph, inputs, &options)?;
         self.core.enter()?;
+        *lock(&run.end.then) = Some(Box::new(move |run| then(run.result())));
         if let Some(time) = options.deadline {
             run.end_after(time);
         }

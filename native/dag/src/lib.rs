@@ -25,6 +25,7 @@ mod complete;
 mod contain;
 mod cpu_lane;
 mod error;
+mod foreign;
 mod graph;
 mod lanes;
 mod limit;
@@ -42,7 +43,8 @@ mod ticket;
 mod typed;
 mod value;
 
-pub use error::{Error, Reason};
+pub use error::{Cause, Error, Reason};
+pub use foreign::{Done, Refusal, Stop};
 pub use graph::{Builder, Graph};
 pub use lanes::Lanes;
 pub use limit::Limit;

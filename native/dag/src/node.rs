@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Reason;
+use crate::foreign::{Done, ForeignFn, Refusal, Stop};
 use crate::graph::Graph;
 use crate::limit::Limit;
 use crate::run::Run;
@@ -45,6 +46,7 @@ pub(crate) type IoFn = Arc<dyn Fn(Given) -> Doing + Send + Sync>;
 pub(crate) enum Body {
     Cpu(CpuFn),
     Io(IoFn),
+    Foreign(&'static str, ForeignFn),
 }
 
 /// On which lane a node runs.
@@ -52,6 +54,8 @@ pub(crate) enum Body {
 pub enum Kind {
     Cpu,
     Io,
+    /// Elsewhere; where, in a word.
+    Foreign(&'static str),
 }
 
 /// What a node's function is given: the values of its inputs, in the order they were named.
@@ -137,6 +141,16 @@ impl Node {
         Node::new(name, Body::Io(Arc::new(body)))
     }
 
+    /// What runs elsewhere, at `place`: `start` hands it over and gives the way to stop it; the
+    /// other side calls `Done::complete`.
+    pub fn foreign(
+        name: &str,
+        place: &'static str,
+        start: impl Fn(Given, Done) -> Result<Stop, Refusal> + Send + Sync + 'static,
+    ) -> Self {
+        Node::new(name, Body::Foreign(place, Arc::new(start)))
+    }
+
     fn new(name: &str, body: Body) -> Self {
         Node {
             name: name.into(),
@@ -214,6 +228,7 @@ impl Node {
         match self.body {
             Body::Cpu(_) => Kind::Cpu,
             Body::Io(_) => Kind::Io,
+            Body::Foreign(place, _) => Kind::Foreign(place),
         }
     }
 }

@@ -13,6 +13,7 @@ use reactor::signal::Signal;
 use reactor::{Spawned, block_on};
 
 use crate::error::Error;
+use crate::foreign::Stop;
 use crate::graph::{Graph, Vertex};
 use crate::lanes::Core;
 use crate::report::{Outcome, Report};
@@ -61,6 +62,8 @@ pub enum Lane {
     None,
     Cpu(u16),
     Io,
+    /// Elsewhere; where, in a word.
+    Foreign(&'static str),
 }
 
 #[derive(Default, Clone)]
@@ -75,6 +78,7 @@ pub(crate) struct Times {
 pub(crate) enum Running {
     Task(Spawned<()>),
     Run(Arc<Run>),
+    Foreign(Stop),
 }
 
 impl Running {
@@ -83,6 +87,7 @@ impl Running {
             // Dropped, the task is cancelled, and with it whatever it awaits.
             Running::Task(task) => drop(task),
             Running::Run(run) => run.cancel(Error::Cancelled),
+            Running::Foreign(stop) => stop(),
         }
     }
 }

@@ -17,6 +17,7 @@ fn colour(node: &NodeReport) -> &'static str {
         (Some(Outcome::Skipped), _) => "#cccccc",
         (Some(Outcome::Cancelled), _) => "#999999",
         (_, Lane::Cpu(_)) => "#5b8ff9",
+        (_, Lane::Foreign(_)) => "#f6bd16",
         _ => "#61ddaa",
     }
 }
@@ -26,5 +27,6 @@ fn lane(lane: Lane) -> String {
         Lane::None => "-".to_owned(),
         Lane::Cpu(index) => format!("cpu {index}"),
         Lane::Io => "io".to_owned(),
+        Lane::Foreign(place) => place.to_owned(),
     }
 }

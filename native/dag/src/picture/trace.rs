@@ -23,11 +23,12 @@ pub fn chrome_trace(report: &Report) -> String {
                 "{{\"name\":\"{name}\",\"ph\":\"X\",\"pid\":1,\"tid\":{lane},\"ts\":{at:.3},\
                  \"dur\":{long:.3},\"args\":{{\"waited_us\":{wait:.3}}}}}"
             ),
-            _ => format!(
-                "{{\"name\":\"{name}\",\"cat\":\"io\",\"ph\":\"b\",\"id\":{index},\"pid\":1,\
-                 \"tid\":\"io\",\"ts\":{at:.3},\"args\":{{\"waited_us\":{wait:.3}}}}},\n\
-                 {{\"name\":\"{name}\",\"cat\":\"io\",\"ph\":\"e\",\"id\":{index},\"pid\":1,\
-                 \"tid\":\"io\",\"ts\":{:.3}}}",
+            other => format!(
+                "{{\"name\":\"{name}\",\"cat\":\"{0}\",\"ph\":\"b\",\"id\":{index},\"pid\":1,\
+                 \"tid\":\"{0}\",\"ts\":{at:.3},\"args\":{{\"waited_us\":{wait:.3}}}}},\n\
+                 {{\"name\":\"{name}\",\"cat\":\"{0}\",\"ph\":\"e\",\"id\":{index},\"pid\":1,\
+                 \"tid\":\"{0}\",\"ts\":{1:.3}}}",
+                super::lane(other),
                 at + long
             ),
         };
