@@ -24,6 +24,7 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         worker(py_deadline, []),
         worker(py_callback, [Config]),
         pool(main, Workers),
+        worker(py_redis, [Config]),
         worker(py_output, [Config]),
         worker(py_audit, [Config]),
         sup(py_context_sup, []),

@@ -235,6 +235,12 @@ format({dag, Node, Reason}) ->
         "Give it retries or a default if the graph shall go on without it.", [Node, format(Reason)]);
 format({Type, Message, Details}) when is_map(Details), is_binary(Message) ->
     format_exception(Type, Message, Details);
+format({<<"redis">>, Message}) when is_binary(Message) ->
+    text("Redis: ~ts. Correct the command, or see that the server of redis_url can be reached.", [
+        printable(Message)
+    ]);
+format({<<"erlang.", Class/binary>>, Message}) when is_binary(Message) ->
+    text("A function of Erlang ended with ~ts: ~ts.", [printable(Class), printable(Message)]);
 format({Type, Message}) when is_binary(Message), is_atom(Type) orelse is_binary(Type) ->
     text("Python raised ~ts. py:last_error() in the same process has the traceback, or ask for it "
         "with #{traceback => true}.", [headline(Type, Message)]);

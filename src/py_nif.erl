@@ -12,8 +12,11 @@
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/4, is_object_ref/1]).
+-export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
+-export([dag_redis/1, dag_close/0]).
 
 -export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
+-export_type([dag_graph/0, dag_run/0, dag_node/0, dag_opts/0]).
 
 -nifs([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
@@ -23,6 +26,8 @@
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/4, is_object_ref/1]).
+-nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
+-nifs([dag_redis/1, dag_close/0]).
 
 -type slot() :: reference().
 -type pool() :: reference().
@@ -33,6 +38,25 @@
 -type flags() :: 0..3.
 -type payload() :: binary() | [binary()].
 -type refusal() :: overload | not_running | context_died.
+-type dag_graph() :: reference().
+-type dag_run() :: reference().
+%% Milliseconds, or -1 for none. The default is the external form of a term.
+-type dag_node() :: {
+    Name :: binary(),
+    Body :: tuple(),
+    Inputs :: [{binary(), Maybe :: boolean()}],
+    {Timeout :: integer(), Retries :: non_neg_integer(), Backoff :: integer(), Hedge :: integer()},
+    Default :: undefined | binary()
+}.
+-type dag_opts() :: {
+    Deadline :: integer(),
+    Partial :: boolean(),
+    Restrict :: boolean(),
+    Wanted :: [non_neg_integer()],
+    Pictures :: 0..7,
+    flags(),
+    RedisUrl :: binary()
+}.
 
 -define(NOT_LOADED, erlang:nif_error(nif_not_loaded)).
 
@@ -190,3 +214,31 @@ callback_reply(_Slot, _Id, _Ok, _Bytes) -> ?NOT_LOADED.
 
 -spec is_object_ref(term()) -> boolean().
 is_object_ref(_Term) -> ?NOT_LOADED.
+
+-spec dag_new(Inputs :: [binary()], [dag_node()]) -> {ok, dag_graph()} | {error, binary()}.
+dag_new(_Inputs, _Nodes) -> ?NOT_LOADED.
+
+-spec dag_new_large(Inputs :: [binary()], [dag_node()]) -> {ok, dag_graph()} | {error, binary()}.
+dag_new_large(_Inputs, _Nodes) -> ?NOT_LOADED.
+
+%% `{Key, Answer}' comes to the calling process.
+-spec dag_run(slot(), Key, dag_graph(), pool() | default, Runner, Inputs, dag_opts()) ->
+    {ok, dag_run()} | no_client | refusal()
+when
+    Key :: reference(),
+    Runner :: pid() | undefined,
+    Inputs :: [{Name :: binary(), Value :: binary()}].
+dag_run(_Slot, _Key, _Graph, _Pool, _Runner, _Inputs, _Opts) -> ?NOT_LOADED.
+
+%% `Silent': once it has returned, nothing is sent for the run.
+-spec dag_cancel(dag_run(), Silent :: boolean()) -> ok.
+dag_cancel(_Run, _Silent) -> ?NOT_LOADED.
+
+-spec dag_reply(dag_run(), CallId :: non_neg_integer(), Ok :: boolean(), binary()) -> ok.
+dag_reply(_Run, _Id, _Ok, _Bytes) -> ?NOT_LOADED.
+
+-spec dag_redis(Url :: binary()) -> {ok, ok} | {error, binary()}.
+dag_redis(_Url) -> ?NOT_LOADED.
+
+-spec dag_close() -> ok.
+dag_close() -> ?NOT_LOADED.

@@ -15,6 +15,8 @@
     callbacks/1,
     pools_and_contexts/1,
     every_core/1,
+    dag/1,
+    redis/1,
     threading/1,
     virtual_environments/1,
     security/1,
@@ -38,6 +40,8 @@ all() ->
         callbacks,
         pools_and_contexts,
         every_core,
+        dag,
+        redis,
         threading,
         virtual_environments,
         security,
@@ -81,6 +85,8 @@ streaming(Config) -> page("docs/streaming.md", Config).
 callbacks(Config) -> page("docs/callbacks.md", Config).
 pools_and_contexts(Config) -> page("docs/pools-and-contexts.md", Config).
 every_core(Config) -> page("docs/every-core.md", Config).
+dag(Config) -> page("docs/dag.md", Config).
+redis(Config) -> page("docs/redis.md", Config).
 threading(Config) -> page("docs/threading.md", Config).
 virtual_environments(Config) -> page("docs/virtual-environments.md", Config).
 security(Config) -> page("docs/security.md", Config).

@@ -1,6 +1,7 @@
 defmodule PyTest do
   use ExUnit.Case
   doctest Py
+  doctest Py.Dag
 
   test "every function of :py has its name in Py, with every arity" do
     erlang = :py.module_info(:exports) -- [module_info: 0, module_info: 1]

@@ -46,4 +46,13 @@ rustler::atoms! {
     again,
     bytes,
     view,
+    // graphs
+    python,
+    erlang,
+    redis,
+    one,
+    many,
+    dag_call,
+    dag_stop,
+    no_client,
 }

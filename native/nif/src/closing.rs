@@ -3,6 +3,7 @@
 //! Thread: the watch.
 
 use crate::atoms;
+use crate::dag_python;
 use crate::erts::Raw;
 use crate::job::{Job, Reply};
 
@@ -28,11 +29,15 @@ pub fn refuse(mut job: Box<Job>) {
             let tag = Raw::atom(atoms::py_stream());
             Some((*to, job.env.tuple(&[tag, reference, answer])))
         }
-        Reply::Nobody => None,
+        Reply::Node(_) | Reply::Nobody => None,
     };
     if let Some((to, message)) = message {
         job.env.send(&to, message);
     }
     job.ticket.finish();
+    let reply = std::mem::replace(&mut job.reply, Reply::Nobody);
     job.recycle();
+    if let Reply::Node(call) = reply {
+        dag_python::refuse(*call);
+    }
 }

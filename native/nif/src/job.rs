@@ -8,6 +8,7 @@ use pyrt::buffer::Memory;
 use rustler::types::atom::Atom;
 use rustler::{LocalPid, ResourceArc, Term};
 
+use crate::dag_python::NodeCall;
 use crate::erts::{MsgEnv, Raw, binary_of};
 use crate::pool::Pool;
 use crate::refs::Decodes;
@@ -26,6 +27,8 @@ pub enum Op {
     CollectEval,
     Stream,
     StreamEval,
+    /// A node of a graph; never asked for by number.
+    Node,
 }
 
 impl Op {
@@ -75,6 +78,8 @@ pub enum Reply {
         stream: Running,
         reference: ResourceArc<TicketRef>,
     },
+    /// A node of a graph.
+    Node(Box<NodeCall>),
     /// Nobody waits; a failure is logged.
     Nobody,
 }

@@ -9,6 +9,7 @@ use rustler::{LocalPid, ResourceArc};
 
 use crate::atoms;
 use crate::courier;
+use crate::dag_python;
 use crate::erts::{MsgEnv, Raw};
 use crate::failure::Failure;
 use crate::interp::World;
@@ -44,6 +45,9 @@ const ERROR: &[u8] = &[131, 104, 2, 119, 5, b'e', b'r', b'r', b'o', b'r'];
 
 /// Answers a job and ends it.
 pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>, Failure<'_>>) {
+    if matches!(job.reply, Reply::Node(_)) {
+        return dag_python::answer(world, job, outcome);
+    }
     // Freed after the reply: ten thousand objects take as long as their conversion.
     let _freed_last = outcome
         .as_ref()
@@ -237,7 +241,7 @@ fn send(job: &mut Job, answer: Answer) {
             let ticket = job.ticket.clone();
             send_to_user(&mut job.env, &ticket, &to, head, answer);
         }
-        Reply::Stream { .. } | Reply::Nobody => {}
+        Reply::Stream { .. } | Reply::Node(_) | Reply::Nobody => {}
     }
 }
 

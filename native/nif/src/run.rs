@@ -10,6 +10,7 @@ use pyrt::call::{self, Apart, Source};
 use pyrt::{Attached, Obj, contain, thread};
 
 use crate::current;
+use crate::dag_python;
 use crate::failure::{self, Failure};
 use crate::here::{Thread, here};
 use crate::interp::World;
@@ -89,6 +90,7 @@ fn execute<'py>(world: &World<'_, 'py>, job: &mut Job) -> Outcome<'py> {
         Op::Call => call(world, job),
         Op::Eval => eval(world, job, Source::Expression),
         Op::Exec => eval(world, job, Source::Statements),
+        Op::Node => dag_python::call(world, job),
         // The items are taken and encoded one by one in `reply`.
         Op::Collect | Op::Stream => Ok(call(world, job)?.iter()?),
         Op::CollectEval | Op::StreamEval => Ok(eval(world, job, Source::Expression)?.iter()?),
@@ -145,7 +147,7 @@ fn namespace<'py>(py: Attached<'py>, job: &Job) -> Result<Obj<'py>, Failure<'py>
 }
 
 /// The function: `__main__` means the caller's own names; a dotted name goes through attributes.
-fn find<'py>(
+pub fn find<'py>(
     world: &World<'_, 'py>,
     job: &Job,
     module: &Obj<'py>,

@@ -220,7 +220,7 @@ fn order(slot: ResourceArc<Slot>, pool: Arc<Pool>, code: u32, flags: u32) -> Nif
 }
 
 /// A pool's resource, or any atom for the main pool.
-fn pool_of(term: Term<'_>) -> Option<Arc<Pool>> {
+pub fn pool_of(term: Term<'_>) -> Option<Arc<Pool>> {
     if term.is_atom() {
         return runtime::main_pool();
     }

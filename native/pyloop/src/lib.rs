@@ -11,6 +11,7 @@ mod channel;
 mod convert;
 mod datagram;
 mod event_loop;
+pub mod graph;
 mod handle;
 mod transport;
 mod types;

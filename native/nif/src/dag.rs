@@ -1,0 +1,152 @@
+//! Graphs for Erlang: the functions of `py_nif` that build, run, cancel and answer.
+//!
+//! Thread: the caller's scheduler, save those marked dirty. None runs a node (I9): runs begin, go on
+//! and end on the loop.
+
+use std::time::Duration;
+
+use dag::{Reason, Value};
+use rustler::types::atom::Atom;
+use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
+
+use crate::atoms;
+use crate::dag_erlang::Calls;
+use crate::dag_graph::{self, GraphRef};
+use crate::dag_run::{Context, RunRef, RunState, Wish};
+use crate::dag_value::{NodeValue, TermReason};
+use crate::erts::{MsgEnv, binary_of};
+use crate::slot::Slot;
+use crate::submit::pool_of;
+
+const BAD: rustler::Error = rustler::Error::BadArg;
+
+/// `{ok, Graph}`, or `{error, Sentence}`.
+#[rustler::nif]
+fn dag_new<'a>(env: Env<'a>, inputs: Vec<String>, nodes: Vec<Term<'a>>) -> NifResult<Term<'a>> {
+    let built = dag_graph::build(inputs, nodes)?;
+    Ok(built.map(ResourceArc::new).encode(env))
+}
+
+/// For many nodes.
+#[rustler::nif(schedule = "DirtyCpu")]
+fn dag_new_large<'a>(
+    env: Env<'a>,
+    inputs: Vec<String>,
+    nodes: Vec<Term<'a>>,
+) -> NifResult<Term<'a>> {
+    let built = dag_graph::build(inputs, nodes)?;
+    Ok(built.map(ResourceArc::new).encode(env))
+}
+
+/// Makes the client for a URL. Dirty: a name is looked up.
+#[rustler::nif(schedule = "DirtyIo")]
+fn dag_redis(url: String) -> Result<Atom, String> {
+    match pyloop::graph::open(&url) {
+        Ok(_) => Ok(atoms::ok()),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+/// Forgets the clients and what the embedded store holds.
+#[rustler::nif]
+fn dag_close() -> Atom {
+    pyloop::graph::close();
+    atoms::ok()
+}
+
+/// Milliseconds or -1, partial, restrict, wanted nodes, pictures, flags, URL.
+type Opts = (i64, bool, bool, Vec<usize>, u32, u32, String);
+
+/// `{Key, Answer}` will come. Returns `{ok, Run}` or why not.
+#[rustler::nif]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one argument per word of the request"
+)]
+fn dag_run<'a>(
+    env: Env<'a>,
+    slot: ResourceArc<Slot>,
+    key: Term<'a>,
+    graph: ResourceArc<GraphRef>,
+    pool: Term<'a>,
+    runner: Term<'a>,
+    inputs: Vec<(String, Term<'a>)>,
+    opts: Opts,
+) -> NifResult<Term<'a>> {
+    let (deadline, partial, restrict, wanted, pictures, flags, url) = opts;
+    let Some(pool) = pool_of(pool) else {
+        return Ok(atoms::not_running().encode(env));
+    };
+    let Some(redis) = pyloop::graph::redis(&url) else {
+        return Ok(atoms::no_client().encode(env));
+    };
+    let mut values = Vec::with_capacity(inputs.len());
+    for (name, term) in inputs {
+        let bytes = binary_of(term).ok_or(BAD)?;
+        values.push((name, Value::new(NodeValue::Term(bytes.into()))));
+    }
+    let runner: Option<LocalPid> = runner.decode().ok();
+    let context = Context {
+        slot,
+        pool,
+        flags,
+        runner,
+        calls: Calls::default(),
+        redis,
+        wanted,
+    };
+    let own = MsgEnv::new();
+    let key = own.copy(key);
+    let run = RunState::new(env.pid(), own, key, context);
+    let reference = ResourceArc::new(RunRef(run.clone()));
+    for pid in [Some(env.pid()), runner].into_iter().flatten() {
+        if reference.monitor(Some(env), &pid).is_none() {
+            return Ok(atoms::not_running().encode(env));
+        }
+    }
+    let wish = Wish {
+        deadline: u64::try_from(deadline).ok().map(Duration::from_millis),
+        partial,
+        restrict,
+        pictures,
+        inputs: values,
+    };
+    let begun = match pyloop::graph::lanes() {
+        Ok(lanes) => lanes.io().post(move || run.begin(&graph, wish)).is_ok(),
+        Err(_) => false,
+    };
+    Ok(match begun {
+        true => (atoms::ok(), reference).encode(env),
+        false => atoms::overload().encode(env),
+    })
+}
+
+/// Ends a run soon; `silent`: its caller is not told, and nothing is sent once this has returned.
+#[rustler::nif]
+fn dag_cancel(run: ResourceArc<RunRef>, silent: bool) -> Atom {
+    run.0.cancel(silent);
+    atoms::ok()
+}
+
+/// What a function of Erlang gave: a value, or the reason why there is none.
+#[rustler::nif]
+fn dag_reply<'a>(run: ResourceArc<RunRef>, id: u64, ok: bool, bytes: Term<'a>) -> NifResult<Atom> {
+    let bytes = binary_of(bytes).ok_or(BAD)?;
+    let Some(done) = run.0.context.calls.take(id) else {
+        return Ok(atoms::ok());
+    };
+    let result = match ok {
+        true => Ok(Value::new(NodeValue::Term(bytes.into())).into()),
+        // Without the version byte, as it stands inside of an answer.
+        false => Err(Reason::foreign(TermReason(bytes[1..].into()))),
+    };
+    // The children start where a node ends: not on a scheduler.
+    if let Ok(lanes) = pyloop::graph::lanes()
+        && let Ok(task) = lanes
+            .io()
+            .spawn_admitted(async move { done.complete(result) })
+    {
+        task.detach();
+    }
+    Ok(atoms::ok())
+}

@@ -1,0 +1,267 @@
+%% A graph as users write it, checked and made ready for the native side; the options of a run.
+%%
+%% Process: the caller's. Pure but for building the native graph.
+-module(py_dag_graph).
+
+-export([compile/2, options/2, text/1]).
+
+-export_type([compiled/0]).
+
+-type compiled() :: #{
+    graph := py_nif:dag_graph(),
+    %% By their place in the graph.
+    names := tuple(),
+    index := #{py_dag:node_name() => non_neg_integer()},
+    functions := #{non_neg_integer() => fun(([term()]) -> term()) | {module(), atom()}},
+    %% What nobody else takes as an input.
+    leaves := [non_neg_integer()],
+    inputs := [py_dag:node_name()]
+}.
+-type result(T) :: {ok, T} | {error, {bad_argument, py_error:what()}}.
+
+%% From here on building takes longer than a scheduler shall be kept.
+-define(LARGE, 50).
+
+-spec compile(py_dag:graph(), [py_dag:node_name()]) -> result(compiled()).
+compile(#{graph := Graph, inputs := Known} = Compiled, Inputs) when is_reference(Graph) ->
+    case lists:sort(Inputs) of
+        Known -> {ok, Compiled};
+        Others -> {error, {bad_argument, wrong_inputs(Known, Others)}}
+    end;
+compile(#{nodes := Nodes} = Graph, Inputs) when is_map(Nodes), map_size(Graph) =:= 1 ->
+    try
+        {ok, build(lists:keysort(1, maps:to_list(Nodes)), lists:sort(Inputs))}
+    catch
+        throw:{refused, What} -> {error, {bad_argument, What}}
+    end;
+compile(_Graph, _Inputs) ->
+    {error, {bad_argument, <<"a graph is #{nodes => #{Name => #{run => ...}}}">>}}.
+
+wrong_inputs(Known, Given) ->
+    case Known -- Given of
+        [Missing | _] -> sentence("the run has no input ~0tp", [Missing]);
+        [] -> sentence("the graph takes no input ~0tp", [hd(Given -- Known)])
+    end.
+
+build(Nodes, Inputs) ->
+    Lines = [node_line(Name, Spec) || {Name, Spec} <- Nodes],
+    Names = [Name || {Name, _} <- Nodes],
+    Known = maps:from_keys(Names ++ Inputs, []),
+    Taken = maps:from_keys(lists:append([check_inputs(Line, Known) || Line <- Lines]), []),
+    Numbered = lists:enumerate(0, Lines),
+    Texts = [text(Name) || Name <- Inputs],
+    Build = fun(Native) -> build_native(length(Native) > ?LARGE, Texts, Native) end,
+    case Build([native_line(Line) || Line <- Lines]) of
+        {ok, Graph} ->
+            #{
+                graph => Graph,
+                names => list_to_tuple(Names),
+                index => maps:from_list([{Name, Index} || {Index, #{name := Name}} <- Numbered]),
+                functions => maps:from_list([{Index, Fun} || {Index, #{function := Fun}} <- Numbered]),
+                leaves => [
+                    Index
+                 || {Index, #{name := Name}} <- Numbered, not is_map_key(Name, Taken)
+                ],
+                inputs => Inputs
+            };
+        {error, Text} ->
+            refuse(Text)
+    end.
+
+build_native(true, Inputs, Nodes) -> py_nif:dag_new_large(Inputs, Nodes);
+build_native(false, Inputs, Nodes) -> py_nif:dag_new(Inputs, Nodes).
+
+check_inputs(#{name := Name, inputs := Inputs}, Known) ->
+    [
+        case Known of
+            #{Input := _} -> Input;
+            #{} -> refuse("node ~0tp needs ~0tp, which is neither a node nor an input", [Name, Input])
+        end
+     || {Input, _Maybe} <- Inputs
+    ].
+
+native_line(#{name := Name, body := Body, inputs := Inputs, policy := Policy, default := Default}) ->
+    {text(Name), Body, [{text(Input), Maybe} || {Input, Maybe} <- Inputs], Policy, Default}.
+
+%% The name of a node or an input as pictures and messages show it.
+-spec text(py_dag:node_name()) -> binary().
+text(Name) when is_atom(Name) -> atom_to_binary(Name);
+text(Name) when is_binary(Name), Name =/= <<>> ->
+    case unicode:characters_to_list(Name) of
+        List when is_list(List) -> Name;
+        _ -> sentence("~0tp", [Name])
+    end;
+text(Name) ->
+    sentence("~0tp", [Name]).
+
+node_line(Name, #{run := Run} = Spec) ->
+    Allowed = [run, kind, inputs, timeout, retries, backoff, hedge, default, optional],
+    case maps:keys(maps:without(Allowed, Spec)) of
+        [] -> ok;
+        [Key | _] -> refuse("node ~0tp has an unknown key ~0tp", [Name, Key])
+    end,
+    Declared = [input(Name, Input) || Input <- list(Name, Spec)],
+    Line = #{
+        name => Name,
+        policy => {
+            time(Name, timeout, Spec, -1),
+            count(Name, retries, Spec),
+            time(Name, backoff, Spec, 10),
+            time(Name, hedge, Spec, -1)
+        },
+        default => default(Name, Spec)
+    },
+    kind(maps:get(kind, Spec, any), body(Run, Declared, Line));
+node_line(Name, _Spec) ->
+    refuse("node ~0tp is no map with a key run", [Name]).
+
+list(Name, Spec) ->
+    case maps:get(inputs, Spec, []) of
+        Inputs when is_list(Inputs) -> Inputs;
+        _ -> refuse("the inputs of node ~0tp are no list", [Name])
+    end.
+
+input(_Name, {optional, Input}) -> {Input, true};
+input(_Name, Input) -> {Input, false}.
+
+time(Name, Key, Spec, Default) ->
+    case Spec of
+        #{Key := Time} when is_integer(Time), Time >= 0, Time < 1 bsl 40 -> Time;
+        #{Key := infinity} -> -1;
+        #{Key := _} -> refuse("the ~ts of node ~0tp is no number of milliseconds", [Key, Name]);
+        #{} -> Default
+    end.
+
+count(Name, Key, Spec) ->
+    case maps:get(Key, Spec, 0) of
+        Count when is_integer(Count), Count >= 0, Count < 1 bsl 32 -> Count;
+        _ -> refuse("the ~ts of node ~0tp are no count", [Key, Name])
+    end.
+
+default(_Name, #{default := Default}) -> term_to_binary(Default);
+default(_Name, #{optional := true}) -> term_to_binary(none);
+default(Name, #{optional := Optional}) when Optional =/= false ->
+    refuse("optional of node ~0tp is neither true nor false", [Name]);
+default(_Name, #{}) -> undefined.
+
+%% What runs: Python, Erlang or Redis.
+body({py, Module, Function}, Inputs, Line) ->
+    Line#{body => {python, called(Module, Line), called(Function, Line)}, inputs => Inputs};
+body({input, Name}, Inputs, Line) ->
+    All = with(Name, Inputs),
+    Line#{body => {redis, given, place(Name, All)}, inputs => All};
+body({Module, Function} = Called, Inputs, Line) when is_atom(Module), is_atom(Function) ->
+    Line#{body => {erlang}, inputs => Inputs, function => Called};
+body(Fun, Inputs, Line) when is_function(Fun, 1) ->
+    Line#{body => {erlang}, inputs => Inputs, function => Fun};
+body([_ | _] = Commands, Inputs, #{name := Name} = Line) ->
+    All = lists:foldl(fun with/2, Inputs, py_dag_command:inputs(Commands)),
+    case py_dag_command:parts(Commands, fun(Input) -> place(Input, All) end) of
+        {ok, {How, Parts}} -> Line#{body => {redis, How, Parts}, inputs => All};
+        error -> refuse("node ~0tp has a command that is no list of words", [Name])
+    end;
+body(_Run, _Inputs, #{name := Name}) ->
+    refuse("node ~0tp runs none of {py, M, F}, {M, F}, fun/1, a Redis command", [Name]).
+
+called(Text, #{name := Name}) ->
+    case py_call:text(Text) of
+        Called when is_atom(Called) -> atom_to_binary(Called);
+        Called when is_binary(Called) -> Called;
+        _ -> refuse("node ~0tp names no module and function of Python", [Name])
+    end.
+
+with(Name, Inputs) ->
+    case lists:keymember(Name, 1, Inputs) of
+        true -> Inputs;
+        false -> Inputs ++ [{Name, false}]
+    end.
+
+place(Name, Inputs) -> place(Name, Inputs, 0).
+
+place(Name, [{Name, _} | _], Place) -> Place;
+place(Name, [_ | Rest], Place) -> place(Name, Rest, Place + 1).
+
+kind(any, Line) ->
+    Line;
+kind(redis, #{body := {redis, _, _}} = Line) ->
+    Line;
+kind(Kind, #{body := Body} = Line) when Kind =:= cpu orelse Kind =:= io, element(1, Body) =/= redis ->
+    Line;
+kind(Kind, #{name := Name}) ->
+    refuse("node ~0tp can't be of kind ~0tp", [Name, Kind]).
+
+%% The options of a run, checked, as the native side takes them.
+-spec options(compiled(), py_dag:opts()) -> {ok, map()} | {error, py_error:reason()}.
+options(Compiled, Opts) ->
+    Own = [partial, want, pictures, redis],
+    case py_call:options(maps:without(Own, Opts)) of
+        {ok, #{timeout := Timeout, flags := Flags, pool := Pool}} ->
+            try
+                Partial = flag(partial, Opts),
+                {Restrict, Wanted} = wanted(Compiled, Opts),
+                Pictures = pictures(Opts),
+                Bits = lists:sum([bit(Picture) || Picture <- Pictures]),
+                Time = deadline(Timeout),
+                Native = {Time, Partial, Restrict, Wanted, Bits, Flags, redis(Opts)},
+                {ok, #{pool => Pool, native => Native, pictures => Pictures}}
+            catch
+                throw:{refused, What} -> {error, {bad_argument, What}}
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+deadline(infinity) -> -1;
+deadline(Timeout) -> Timeout.
+
+flag(Key, Opts) ->
+    case maps:get(Key, Opts, false) of
+        Flag when is_boolean(Flag) -> Flag;
+        _ -> refuse("~ts is neither true nor false", [Key])
+    end.
+
+wanted(#{leaves := Leaves}, Opts) when not is_map_key(want, Opts) ->
+    {false, Leaves};
+wanted(#{index := Index}, #{want := Names}) when is_list(Names) ->
+    {true, [
+        case Index of
+            #{Name := Place} -> Place;
+            #{} -> refuse("the graph has no node ~0tp", [Name])
+        end
+     || Name <- Names
+    ]};
+wanted(_Compiled, _Opts) ->
+    refuse("want is no list of nodes").
+
+pictures(Opts) ->
+    Pictures = maps:get(pictures, Opts, []),
+    Known = is_list(Pictures) andalso Pictures -- [dot, svg, chrome_trace],
+    case Known of
+        [] -> Pictures;
+        _ -> refuse("pictures are dot, svg, chrome_trace")
+    end.
+
+bit(dot) -> 1;
+bit(svg) -> 2;
+bit(chrome_trace) -> 4.
+
+redis(#{redis := embedded}) ->
+    <<>>;
+redis(#{redis := Url}) ->
+    case unicode:characters_to_binary(Url) of
+        Text when is_binary(Text) -> Text;
+        _ -> refuse("redis is no URL")
+    end;
+redis(#{}) ->
+    persistent_term:get(py_redis_url, <<>>).
+
+-spec refuse(string() | binary()) -> no_return().
+refuse(Text) -> refuse("~ts", [Text]).
+
+-spec refuse(string(), [term()]) -> no_return().
+refuse(Format, Args) -> throw({refused, sentence(Format, Args)}).
+
+sentence(Format, Args) ->
+    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
+    true = is_binary(Text),
+    Text.

@@ -1,0 +1,92 @@
+%% Runs the functions of Erlang of one run, each in a process of its own.
+%%
+%% Process: one per run that has such functions. It ends with the run or with the run's caller, and
+%% what it had started ends with it.
+-module(py_dag_runner).
+
+-export([start/1, serve/2, stop/1]).
+-export([init/2, execute/4]).
+
+-type functions() :: #{non_neg_integer() => {module(), atom()} | fun(([term()]) -> term())}.
+
+-spec start(functions()) -> pid() | undefined.
+start(Functions) when map_size(Functions) =:= 0 -> undefined;
+start(Functions) -> spawn(?MODULE, init, [self(), Functions]).
+
+-spec serve(pid() | undefined, py_nif:dag_run()) -> ok.
+serve(undefined, _Run) ->
+    ok;
+serve(Runner, Run) ->
+    _ = Runner ! {run, Run},
+    ok.
+
+-spec stop(pid() | undefined) -> ok.
+stop(undefined) ->
+    ok;
+stop(Runner) ->
+    _ = Runner ! stop,
+    ok.
+
+-spec init(pid(), functions()) -> no_return().
+init(Caller, Functions) ->
+    process_flag(trap_exit, true),
+    Monitor = monitor(process, Caller),
+    receive
+        {run, Run} -> loop(Run, Functions, #{});
+        stop -> exit(shutdown);
+        {'DOWN', Monitor, process, Caller, _} -> exit(shutdown)
+    end.
+
+%% By the number of the call and, for their ends, by the process.
+loop(Run, Functions, Running) ->
+    receive
+        {dag_call, Id, Index, Args} ->
+            #{Index := Function} = Functions,
+            Pid = spawn_link(?MODULE, execute, [Run, Id, Function, Args]),
+            loop(Run, Functions, Running#{Id => Pid, Pid => Id});
+        {dag_stop, Id} ->
+            case Running of
+                #{Id := Pid} -> exit(Pid, kill);
+                #{} -> true
+            end,
+            loop(Run, Functions, Running);
+        {'EXIT', Pid, Why} ->
+            loop(Run, Functions, ended(Run, Pid, Why, Running));
+        stop ->
+            exit(shutdown);
+        {'DOWN', _Monitor, process, _Caller, _} ->
+            exit(shutdown)
+    end.
+
+ended(Run, Pid, Why, Running) ->
+    case Running of
+        #{Pid := Id} ->
+            %% Answered already, unless somebody ended it from outside.
+            Why =:= normal orelse reply(Run, Id, false, raised(exit, Why, [])),
+            maps:without([Pid, Id], Running);
+        #{} ->
+            Running
+    end.
+
+-spec execute(py_nif:dag_run(), non_neg_integer(), fun() | {module(), atom()}, binary()) -> ok.
+execute(Run, Id, Function, Args) ->
+    try call(Function, binary_to_term(Args, [safe])) of
+        Value -> reply(Run, Id, true, Value)
+    catch
+        Class:Reason:Trace -> reply(Run, Id, false, raised(Class, Reason, Trace))
+    end.
+
+call({Module, Function}, Args) -> Module:Function(Args);
+call(Function, Args) -> Function(Args).
+
+reply(Run, Id, Ok, Term) -> py_nif:dag_reply(Run, Id, Ok, term_to_binary(Term)).
+
+raised(Class, Reason, Trace) ->
+    Type = <<"erlang.", (atom_to_binary(Class))/binary>>,
+    Text =
+        case Trace of
+            [{M, F, A, _} | _] when is_integer(A) -> io_lib:format("~0tp in ~tw:~tw/~b", [Reason, M, F, A]);
+            [{M, F, A, _} | _] -> io_lib:format("~0tp in ~tw:~tw/~b", [Reason, M, F, length(A)]);
+            [] -> io_lib:format("~0tp", [Reason])
+        end,
+    {Type, unicode:characters_to_binary(Text)}.

@@ -1,0 +1,86 @@
+"""Functions that the graphs of the suite run."""
+
+import threading
+import time
+
+import erlang
+
+attempts: dict[str, int] = {}
+kept: list[object] = []
+
+
+class Model:
+    """No term of Erlang can stand for it."""
+
+    def __init__(self, weights):
+        self.weights = weights
+        self.made_on = id(self)
+
+
+def model(weights):
+    return Model(weights)
+
+
+def score(model, features):
+    assert model.made_on == id(model)
+    return sum(w * float(f) for w, f in zip(model.weights, features))
+
+
+def same(first, second):
+    return first is second
+
+
+def add(*numbers):
+    return sum(numbers)
+
+
+def kinds(*values):
+    return [type(value).__name__ for value in values]
+
+
+def unwrap(value):
+    return value
+
+
+def fails(*_):
+    raise ValueError("as told")
+
+
+def sleeps(*_):
+    try:
+        time.sleep(60)
+    except erlang.Cancelled:
+        erlang.call("note", "cancelled")
+        raise
+
+
+def sleeps_in_steps(name):
+    try:
+        while True:
+            time.sleep(0.001)
+    except BaseException as error:
+        erlang.call("note", [name, type(error).__name__])
+        raise
+
+
+def succeeds_at(name, attempt):
+    attempts[name] = attempts.get(name, 0) + 1
+    if attempts[name] < attempt:
+        raise RuntimeError(f"attempt {attempts[name]}")
+    return attempts[name]
+
+
+def commands(user):
+    return [["GET", f"{user}:name"], ["HGET", f"{user}:profile", "age"], ["LRANGE", f"{user}:seen", 0, -1]]
+
+
+def whose():
+    return erlang.self()
+
+
+def thread():
+    return threading.current_thread().name
+
+
+async def coroutine():
+    return 1
