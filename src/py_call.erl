@@ -9,6 +9,7 @@
 
 -export_type([name/0, kwargs/0, opts/0, options/0]).
 
+-include_lib("kernel/include/logger.hrl").
 -include("py_nif.hrl").
 
 -type name() :: atom() | binary() | string().
@@ -84,7 +85,7 @@ sync(Pool, Op, Flags, Payload, Timeout) ->
                 {Key, Answer} -> decode(Answer)
             after Timeout ->
                 %% I4: once cancel/2 has returned, no answer for Key can be sent any more.
-                ok = py_nif:cancel(Slot, Job),
+                ok = tell(py_nif:cancel(Slot, Job)),
                 receive
                     {Key, Answer} -> decode(Answer)
                 after 0 -> {error, timeout}
@@ -96,6 +97,16 @@ sync(Pool, Op, Flags, Payload, Timeout) ->
             %% It was there at once.
             decode(Answer)
     end.
+
+tell(ok) ->
+    ok;
+tell(shut_out) ->
+    ?LOG_ERROR(
+        "erlang_python: a thread has kept Python's lock (the GIL) for over 5 s, so no Python code can "
+        "run and none can be stopped. It is in C code that does not release it: look for native code "
+        "that was called last. Calls time out until it comes back; a node that can't wait must be "
+        "restarted."
+    ).
 
 choose(default, Bound) -> Bound;
 choose(Pool, _Bound) -> Pool.

@@ -179,8 +179,9 @@ when
     Window :: non_neg_integer().
 stream(_Slot, _To, _Window, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 
-%% After it returned nothing is sent for the job.
--spec cancel(slot(), JobId :: pos_integer()) -> ok.
+%% After it returned nothing is sent for the job. `shut_out', once: for seconds now a thread has kept
+%% Python's lock, so that nothing can run.
+-spec cancel(slot(), JobId :: pos_integer()) -> ok | shut_out.
 cancel(_Slot, _JobId) -> ?NOT_LOADED.
 
 -spec cancel_ref(job_ref()) -> ok.

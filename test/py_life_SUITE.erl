@@ -4,11 +4,13 @@
 -include("py_test.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
+-export([keep_the_gil/0, log/2]).
 -export([
     a_wrong_setting_stops_the_start_with_a_sentence/1,
     a_module_that_cannot_be_preloaded_stops_the_start/1,
     a_full_queue_is_an_answer/1,
     a_worker_stuck_in_c_is_replaced/1,
+    one_that_keeps_the_gil_is_told_in_the_log/1,
     every_part_of_the_tree_is_replaced/1,
     running_and_queued_calls_hear_of_the_stop/1,
     without_the_application_everything_says_not_running/1,
@@ -108,6 +110,34 @@ a_worker_stuck_in_c_is_replaced(Config) ->
     [After] = peer:call(Peer, py_test, workers, [main]),
     ?assertNotEqual(Before, After),
     ok = py_test:stop_peer(Peer).
+
+one_that_keeps_the_gil_is_told_in_the_log(Config) ->
+    Peer = new_node([], Config),
+    Said = peer:call(Peer, ?MODULE, keep_the_gil, [], 60_000),
+    ?assertNotEqual(nomatch, string:find(Said, "the GIL"), Said),
+    %% And it goes on when the lock comes back.
+    ?assertEqual({ok, 2.0}, peer:call(Peer, py, call, [math, sqrt, [4], #{}, 20_000], 25_000)),
+    ok = py_test:stop_peer(Peer).
+
+%% Calls time out while C code sleeps without releasing the lock; what is logged meanwhile.
+keep_the_gil() ->
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    ok = py:exec(<<"import ctypes\nsleep = ctypes.PyDLL(None).usleep\n">>),
+    _ = py:spawn_call('__main__', sleep, [9_000_000], #{}, 100),
+    said(60).
+
+said(0) ->
+    "";
+said(Tries) ->
+    {error, timeout} = py:call(math, sqrt, [4], #{}, 200),
+    receive
+        {said, Text} -> Text
+    after 0 -> said(Tries - 1)
+    end.
+
+%% As a handler of `logger'.
+log(#{msg := {string, Text}, level := error}, #{config := Pid}) -> _ = Pid ! {said, Text}, ok;
+log(_Event, _Config) -> ok.
 
 every_part_of_the_tree_is_replaced(Config) ->
     Peer = new_node([], Config),

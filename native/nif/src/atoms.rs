@@ -43,6 +43,7 @@ rustler::atoms! {
     killed,
     panicked,
     stuck,
+    shut_out,
     again,
     bytes,
     view,

@@ -19,7 +19,7 @@ use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
-use crate::{courier, log, subinterp};
+use crate::{courier, log, subinterp, watch};
 
 /// Makes the atoms of the closed tables, and pins the library: its threads run in it.
 pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
@@ -213,13 +213,17 @@ fn worker_retire(worker: ResourceArc<WorkerRef>) -> Atom {
     atoms::ok()
 }
 
-/// After this nothing is sent for the job (I4).
+/// After this nothing is sent for the job (I4). `shut_out`: nor can anything else be run.
 #[rustler::nif]
 fn cancel(slot: ResourceArc<Slot>, id: u64) -> Atom {
     if let Some(ticket) = slot.job(id) {
         ticket.cancel();
     }
-    atoms::ok()
+    if watch::is_shut_out() {
+        atoms::shut_out()
+    } else {
+        atoms::ok()
+    }
 }
 
 #[rustler::nif]

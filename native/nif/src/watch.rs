@@ -3,8 +3,9 @@
 //!
 //! Thread: `py-watch`, one, with a thread state of the main interpreter.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use pyrt::thread::{ThreadState, raise_in, spawn_named};
@@ -28,6 +29,10 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// One that has not stopped by then has its thread replaced.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// When the watch began to wait for the GIL, in milliseconds since `START`; 0: it does not.
+static WAITS_SINCE: AtomicU64 = AtomicU64::new(0);
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
 /// Fed by admitted jobs only (each is stopped once), so it has their bound (I8).
 static TASKS: Mutex<Option<Sender<Task>>> = Mutex::new(None);
 
@@ -48,6 +53,22 @@ pub fn start_thread(pool: Arc<Pool>) {
 
 pub fn close(pool: Arc<Pool>) {
     post(Task::Close(pool));
+}
+
+/// Whether somebody keeps the GIL for so long that no job can even be stopped. Says so once.
+pub fn is_shut_out() -> bool {
+    // Relaxed: an old answer is as good, somebody will ask again.
+    let since = WAITS_SINCE.load(Ordering::Relaxed);
+    since != 0
+        && now_ms().saturating_sub(since) > GRACE.as_millis() as u64
+        && WAITS_SINCE
+            .compare_exchange(since, 0, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+}
+
+/// Never 0.
+fn now_ms() -> u64 {
+    START.elapsed().as_millis() as u64 + 1
 }
 
 /// Starts the watch for the main interpreter.
@@ -156,12 +177,17 @@ impl Watch {
         let Some((_, interp)) = ticket.place() else {
             return;
         };
+        WAITS_SINCE.store(now_ms(), Ordering::Relaxed);
+        let told = |py: Attached<'_>| {
+            WAITS_SINCE.store(0, Ordering::Relaxed);
+            raise(py, &interp, ticket);
+        };
         if interp.is_main() {
-            return self.state.attached(|py| raise(py, &interp, ticket));
+            return self.state.attached(told);
         }
         let Some(_alive) = interp.hold() else { return };
         if let Some(mut guest) = ThreadState::new(interp.python()) {
-            guest.attached(|py| raise(py, &interp, ticket));
+            guest.attached(told);
         }
     }
 }
