@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import erlang
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
@@ -198,5 +200,130 @@ def test_a_socket_that_blocks_is_refused_in_debug_mode(loop: Loop) -> None:
     async def main(loop: Loop) -> None:
         with socket.socket() as sock, pytest.raises(ValueError, match="non-blocking"):
             await loop.sock_recv(sock, 1)
+
+    run(loop, main)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_socket_connects_to_a_number_and_to_a_name(loop: Loop, host: str) -> None:
+    async def main(loop: Loop) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as mine:
+            mine.setblocking(False)
+            listener.setblocking(False)
+            accepted = asyncio.create_task(loop.sock_accept(listener))
+            await loop.sock_connect(mine, (host, listener.getsockname()[1]))
+            theirs, address = await accepted
+            with theirs:
+                assert address == mine.getsockname()
+                assert mine.getpeername() == theirs.getsockname()
+
+    run(loop, main)
+
+
+def test_a_port_that_nobody_listens_to_refuses(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            address = closed.getsockname()
+            with socket.socket() as mine:
+                mine.setblocking(False)
+                with pytest.raises(ConnectionRefusedError, match="Connect call failed"):
+                    await loop.sock_connect(mine, address)
+
+    run(loop, main)
+
+
+def test_a_unix_socket_connects(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        # An abstract name: nothing is left in the file system.
+        name = b"\0erlang-test-%d" % os.getpid()
+        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as mine:
+            listener.bind(name)
+            listener.listen()
+            mine.setblocking(False)
+            await loop.sock_connect(mine, name)
+            theirs, _ = listener.accept()
+            theirs.close()
+            assert await loop.sock_recv(mine, 1) == b""
+
+    run(loop, main)
+
+
+def test_datagrams_go_between_sockets(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        kind = (socket.AF_INET, socket.SOCK_DGRAM)
+        with socket.socket(*kind) as mine, socket.socket(*kind) as theirs:
+            for sock in (mine, theirs):
+                sock.bind(("127.0.0.1", 0))
+                sock.setblocking(False)
+            here, there = mine.getsockname(), theirs.getsockname()
+            later = asyncio.create_task(loop.sock_recvfrom(theirs, 100))
+            await asyncio.sleep(0)
+            assert await loop.sock_sendto(mine, b"later", there) == 5
+            assert await later == (b"later", here)
+            assert await loop.sock_sendto(mine, b"", there) == 0
+            assert await loop.sock_recvfrom(theirs, 100) == (b"", here)
+            memory = bytearray(10)
+            into = asyncio.create_task(loop.sock_recvfrom_into(theirs, memory, 4))
+            await asyncio.sleep(0)
+            await loop.sock_sendto(mine, b"longer", there)
+            assert await into == (4, here)
+            await loop.sock_sendto(mine, b"all of it", there)
+            assert await loop.sock_recvfrom_into(theirs, memory) == (9, here)
+            assert memory == b"all of it\0"
+
+    run(loop, main)
+
+
+def test_who_waits_for_a_datagram_may_be_cancelled(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with first, second:
+            second.setblocking(False)
+            waiting = [asyncio.create_task(loop.sock_recvfrom(second, 100)) for _ in range(1)]
+            await asyncio.sleep(0)
+            waiting[0].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting[0]
+            first.send(b"for the next")
+            data, _ = await loop.sock_recvfrom(second, 100)
+            assert data == b"for the next"
+
+    run(loop, main)
+
+
+def test_a_full_datagram_socket_waits(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        name = b"\0erlang-datagrams-%d" % os.getpid()
+        kind = (socket.AF_UNIX, socket.SOCK_DGRAM)
+        with socket.socket(*kind) as mine, socket.socket(*kind) as theirs:
+            theirs.bind(name)
+            for sock in (mine, theirs):
+                sock.setblocking(False)
+
+            async def send() -> None:
+                for number in range(500):
+                    await loop.sock_sendto(mine, b"%d" % number, name)
+
+            sending = asyncio.create_task(send())
+            for number in range(500):
+                data, _ = await loop.sock_recvfrom(theirs, 100)
+                assert data == b"%d" % number
+            await sending
+
+    run(loop, main)
+
+
+def test_a_numeric_address_is_looked_up_without_a_thread(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        for host, port in [("127.0.0.1", 80), ("::1", "80"), (None, 80), ("127.0.0.1", None)]:
+            expected = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            assert await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM) == expected
+        if isinstance(loop, erlang.ErlangEventLoop):
+            assert loop._default_executor is None  # type: ignore[attr-defined]
+        with pytest.raises(socket.gaierror):
+            await loop.getaddrinfo("127.0.0.1", 80, family=socket.AF_INET6)
+        names = await loop.getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)
+        assert ("127.0.0.1", 80) in [name[4] for name in names]
 
     run(loop, main)
