@@ -73,7 +73,7 @@ class Connections:
     def _make_datagram_transport(
         self, sock: Any, protocol: Any, address: Any = None, waiter: Any = None, extra: Any = None
     ) -> Any:
-        if sock.family not in (socket.AF_INET, socket.AF_INET6):
+        if sock.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
             return super()._make_datagram_transport(sock, protocol, address, waiter, extra)
         self._ensure_fd_no_transport(sock)
         return self._datagram(sock, protocol, address, waiter, extra)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -208,5 +209,87 @@ def test_unix_datagrams(loop: Loop, tmp_path: Any) -> None:
         client.transport.sendto(b"x")
         assert (await server.got.get())[0] == b"x"
         await close(server, client)
+
+    run(loop, main)
+
+
+@pytest.mark.parametrize("kind", ["path", "odd path", "abstract"])
+def test_unix_addresses_are_those_of_the_socket_module(
+    loop: Loop, tmp_path: Any, kind: str
+) -> None:
+    def name(which: int) -> Any:
+        if kind == "abstract":
+            return b"\0erlang-%d-%d" % (os.getpid(), which)
+        return os.fsdecode(
+            os.fsencode(tmp_path) + (b"/\xff%d" if "odd" in kind else b"/%d") % which
+        )
+
+    def bound(which: int) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        sock.setblocking(False)
+        sock.bind(name(which))
+        return sock
+
+    async def main(loop: Loop) -> None:
+        one, two = [await endpoint(loop, sock=bound(which)) for which in (1, 2)]
+        one.transport.sendto(b"there", name(2))
+        data, source = await two.got.get()
+        assert (data, source) == (b"there", name(1))
+        two.transport.sendto(bytes(50_000), source)
+        assert (await one.got.get())[0] == bytes(50_000)
+        if kind != "abstract":
+            two.transport.sendto(b"as bytes", os.fsencode(name(1)))
+            assert await one.got.get() == (b"as bytes", name(2))
+        await close(one, two)
+
+    run(loop, main)
+
+
+def test_a_unix_peer_without_a_name_and_one_that_is_not_there(loop: Loop, tmp_path: Any) -> None:
+    async def main(loop: Loop) -> None:
+        path = str(tmp_path / "socket")
+        one = await endpoint(loop, family=socket.AF_UNIX, local_addr=path)
+        two = await endpoint(loop, family=socket.AF_UNIX, remote_addr=path)
+        two.transport.sendto(b"nameless")
+        assert await one.got.get() == (b"nameless", None)
+        one.transport.sendto(b"x", path + "-none")
+        assert isinstance(await one.errors.get(), FileNotFoundError)
+        one.transport.sendto(b"x", "/long" * 100)
+        assert isinstance(await one.errors.get(), OSError)
+        two.transport.sendto(b"still here")
+        assert (await one.got.get())[0] == b"still here"
+        await close(one, two)
+
+    run(loop, main)
+
+
+def test_a_unix_reader_that_is_slow_pauses_the_writer(loop: Loop, tmp_path: Any) -> None:
+    class Slow(Recorder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.events: list[str] = []
+
+        def pause_writing(self) -> None:
+            self.events.append("pause")
+
+        def resume_writing(self) -> None:
+            self.events.append("resume")
+
+    async def main(loop: Loop) -> None:
+        path = str(tmp_path / "socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as reader:
+            reader.bind(path)
+            reader.setblocking(False)
+            transport, writer = await loop.create_datagram_endpoint(
+                Slow, family=socket.AF_UNIX, remote_addr=path
+            )
+            for number in range(300):
+                transport.sendto(b"%d " % number + bytes(1000))
+            assert writer.events == ["pause"]
+            for number in range(300):
+                data = await loop.sock_recv(reader, 2000)
+                assert data.startswith(b"%d " % number)
+            assert writer.events == ["pause", "resume"]
+            await close(writer)
 
     run(loop, main)

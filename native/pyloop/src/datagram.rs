@@ -1,4 +1,4 @@
-//! `_ErlangDatagramTransport`: a UDP socket, read and written in Rust.
+//! `_ErlangDatagramTransport`: a UDP or Unix datagram socket, read and written in Rust.
 //!
 //! Thread: the loop's own. Never: has a queue borrowed while Python runs (I3).
 
@@ -12,6 +12,7 @@ use pyrt::native::Native;
 use pyrt::running::in_context;
 use pyrt::{Attached, Obj, Place, PyError, PyResult, Visit};
 use reactor::Readiness;
+use rustix::net::{AddressFamily, SocketAddrUnix};
 
 use crate::channel::{Channel, Life, Transport};
 use crate::event_loop::watch::lend;
@@ -22,14 +23,31 @@ mod attributes;
 mod life;
 mod receive;
 mod send;
+mod unix;
 
 use address::Addresses;
 pub(crate) use address::make as address_tuple;
 
-/// A datagram that waits to be sent; without an address where the socket is connected.
+/// Where a datagram goes.
+enum To {
+    Inet(SocketAddr),
+    Unix(Box<SocketAddrUnix>),
+    /// The socket is connected, or else the system will say what is wrong.
+    Peer,
+}
+
+/// What kind of addresses the socket has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Family {
+    V4,
+    V6,
+    Unix,
+}
+
+/// A datagram that waits to be sent.
 struct Packet {
     data: Box<[u8]>,
-    to: Option<SocketAddr>,
+    to: To,
 }
 
 /// What a queued datagram counts beyond its data: the header that goes with it.
@@ -48,7 +66,7 @@ pub struct Datagram {
     /// The address given to `create_datagram_endpoint`, if it is connected.
     remote: Place,
     connected: bool,
-    ipv6: bool,
+    family: Family,
 }
 
 impl Datagram {
@@ -95,14 +113,18 @@ pub(crate) fn open<'py>(
 ) -> PyResult<'py, Obj<'py>> {
     let py = event_loop.py();
     let core = LoopCore::of(event_loop);
-    let domain = rustix::net::sockopt::socket_domain(lend(fd));
+    let family = match rustix::net::sockopt::socket_domain(lend(fd)) {
+        Ok(AddressFamily::UNIX) => Family::Unix,
+        Ok(AddressFamily::INET6) => Family::V6,
+        _ => Family::V4,
+    };
     let datagram = Datagram {
         channel: Channel::new(event_loop, Some(socket), fd, protocol, [waiter, extra])?,
         queue: RefCell::default(),
         addresses: Addresses::default(),
         remote: Place::new(remote),
         connected: rustix::net::getpeername(lend(fd)).is_ok(),
-        ipv6: domain == Ok(rustix::net::AddressFamily::INET6),
+        family,
     };
     // SAFETY: the class that `make::<Datagram>` made.
     let transport = unsafe { pyrt::native::instance(&core.types.datagram.get(py), datagram) }?;

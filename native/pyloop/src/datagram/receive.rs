@@ -4,11 +4,11 @@
 
 use std::net::SocketAddr;
 
-use pyrt::{Obj, PyError, PyResult};
+use pyrt::{Attached, Obj, PyError, PyResult};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recvfrom};
+use rustix::net::{RecvFlags, SocketAddrAny, SocketAddrUnix, recvfrom};
 
-use super::Datagram;
+use super::{Datagram, Family, unix};
 use crate::channel::Life;
 use crate::event_loop::watch::lend;
 use crate::transport::ROOM;
@@ -51,10 +51,7 @@ impl Datagram {
                 return self.error_received(this, error).map(|()| true);
             }
         };
-        let from = match from.map(SocketAddr::try_from) {
-            Some(Ok(address)) => self.addresses.tuple(py, address)?,
-            _ => Obj::none(py),
-        };
+        let from = self.sender(py, from)?;
         let name = core.types.names.datagram_received.get(py);
         match protocol.call_named(&name, [&data, &from]) {
             Ok(_) => Ok(self.channel.life.get() == Life::Open),
@@ -63,6 +60,27 @@ impl Datagram {
                 let what = "Exception in callback datagram_received";
                 self.channel.report(this, error, what).map(|()| true)
             }
+        }
+    }
+
+    /// What the protocol is told of where a datagram came from.
+    fn sender<'py>(
+        &self,
+        py: Attached<'py>,
+        from: Option<SocketAddrAny>,
+    ) -> PyResult<'py, Obj<'py>> {
+        let Some(from) = from else {
+            return Ok(Obj::none(py));
+        };
+        if self.family == Family::Unix {
+            return match SocketAddrUnix::try_from(from) {
+                Ok(address) => unix::make(py, &address),
+                Err(_) => Ok(Obj::none(py)),
+            };
+        }
+        match SocketAddr::try_from(from) {
+            Ok(address) => self.addresses.tuple(py, address),
+            Err(_) => Ok(Obj::none(py)),
         }
     }
 

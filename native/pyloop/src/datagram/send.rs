@@ -11,7 +11,7 @@ use pyrt::{Obj, PyError, PyResult};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send, sendto};
 
-use super::{Datagram, HEADER, Packet};
+use super::{Datagram, Family, HEADER, Packet, To, unix};
 use crate::channel::{Life, Transport};
 use crate::event_loop::watch::lend;
 
@@ -42,12 +42,17 @@ impl Datagram {
         to: Option<&Obj<'py>>,
     ) -> PyResult<'py, ()> {
         let py = this.py();
-        let to = self.target(this, to)?;
+        let to = match self.target(this, to) {
+            Ok(to) => to,
+            // As asyncio: what the system says of an address is for the protocol.
+            Err(error) if error.is_a(Builtin::OSError) => return self.error_received(this, error),
+            Err(error) => return Err(error),
+        };
         if self.channel.life.get() >= Life::Lost {
             return Ok(());
         }
         if self.queue.borrow().packets.is_empty() {
-            match self.transmit(data, to) {
+            match self.transmit(data, &to) {
                 Ok(()) => return Ok(()),
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(errno) => {
@@ -67,11 +72,7 @@ impl Datagram {
     }
 
     /// Where to: a connected endpoint has one address only.
-    fn target<'py>(
-        &self,
-        this: &Obj<'py>,
-        to: Option<&Obj<'py>>,
-    ) -> PyResult<'py, Option<SocketAddr>> {
+    fn target<'py>(&self, this: &Obj<'py>, to: Option<&Obj<'py>>) -> PyResult<'py, To> {
         let py = this.py();
         let to = to.filter(|to| !to.is_none());
         if let Some(remote) = self.remote.get(py) {
@@ -82,41 +83,42 @@ impl Datagram {
                 let text = format!("Invalid address: must be None or {what}");
                 return Err(PyError::new(py, Builtin::ValueError, &text));
             }
-            return Ok(None);
+            return Ok(To::Peer);
         }
-        let Some(to) = to else {
-            return Ok(None);
+        let Some(to) = to.filter(|_| !self.connected) else {
+            return Ok(To::Peer);
         };
-        if self.connected {
-            return Ok(None);
+        if self.family == Family::Unix {
+            return unix::read(to).map(|address| To::Unix(Box::new(address)));
         }
-        if let Some(address) = self.addresses.address(to, self.ipv6)? {
-            return Ok(Some(address));
+        let ipv6 = self.family == Family::V6;
+        match self.addresses.address(to, ipv6)? {
+            Some(address) => Ok(To::Inet(address)),
+            None => self.resolve(to, ipv6).map(To::Inet),
         }
-        self.resolve(to)
     }
 
     /// A name and not a number: the socket module looks it up, as asyncio has it do.
     #[cold]
-    fn resolve<'py>(&self, to: &Obj<'py>) -> PyResult<'py, Option<SocketAddr>> {
+    fn resolve<'py>(&self, to: &Obj<'py>, ipv6: bool) -> PyResult<'py, SocketAddr> {
         let py = to.py();
         let name = self.channel.core(py).types.names._resolve_datagram.get(py);
-        let family = Obj::bool(py, self.ipv6);
+        let family = Obj::bool(py, ipv6);
         let event_loop = self.channel.event_loop.obj(py);
         let numeric = event_loop.call_named(&name, [to, &family])?;
-        match self.addresses.address(&numeric, self.ipv6)? {
-            Some(address) => Ok(Some(address)),
-            None => {
-                let text = format!("not an address: {}", to.repr()?.display());
-                Err(PyError::new(py, Builtin::ValueError, &text))
-            }
-        }
+        self.addresses.address(&numeric, ipv6)?.ok_or_else(|| {
+            let what = to.repr().map_or_else(|_| String::new(), |to| to.display());
+            let text = format!("not an address: {what}");
+            PyError::new(py, Builtin::ValueError, &text)
+        })
     }
 
-    fn transmit(&self, data: &[u8], to: Option<SocketAddr>) -> Result<(), Errno> {
+    fn transmit(&self, data: &[u8], to: &To) -> Result<(), Errno> {
+        let fd = lend(self.channel.fd);
         match to {
-            Some(to) => sendto(lend(self.channel.fd), data, SendFlags::NOSIGNAL, &to)?,
-            None => send(lend(self.channel.fd), data, SendFlags::NOSIGNAL)?,
+            To::Inet(to) => sendto(fd, data, SendFlags::NOSIGNAL, to)?,
+            To::Unix(to) => sendto(fd, data, SendFlags::NOSIGNAL, &**to)?,
+            To::Peer => send(fd, data, SendFlags::NOSIGNAL)?,
         };
         Ok(())
     }
@@ -127,7 +129,7 @@ impl Datagram {
             let Some(packet) = self.queue.borrow_mut().packets.pop_front() else {
                 break;
             };
-            let failed = match self.transmit(&packet.data, packet.to) {
+            let failed = match self.transmit(&packet.data, &packet.to) {
                 Ok(()) => None,
                 Err(Errno::AGAIN | Errno::INTR) => {
                     self.queue.borrow_mut().packets.push_front(packet);
