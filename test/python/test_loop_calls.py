@@ -187,20 +187,27 @@ def test_keyboard_interrupt_in_a_callback_ends_run_forever_and_the_rest_stays(lo
     def interrupt() -> None:
         raise KeyboardInterrupt
 
+    loop.call_soon(loop.call_soon, ran.append, "made by this turn")
     loop.call_soon(interrupt)
     loop.call_soon(ran.append, "later")
+    loop.call_at(loop.time() - 1, ran.append, "due")
     with pytest.raises(KeyboardInterrupt):
         loop.run_forever()
     assert ran == []
     assert not loop.is_running()
     turn(loop)
-    assert ran == ["later"]
+    assert sorted(ran) == ["due", "later", "made by this turn"]
+    assert ran[0] == "later"
 
 
 def test_stop_before_run_ends_the_first_turn(loop: Loop) -> None:
     ran: list[int] = []
     loop.stop()
     loop.call_soon(ran.append, 1)
+    loop.run_forever()
+    assert ran == [1]
+    loop.call_later(3600, ran.append, 2)
+    loop.stop()
     loop.run_forever()
     assert ran == [1]
 

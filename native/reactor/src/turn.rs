@@ -23,6 +23,11 @@ pub trait Host<W, S> {
 
     fn after_wait(&mut self) {}
 
+    /// Whether this turn looks at the descriptors without waiting: the loop is told to stop.
+    fn hurries(&self) -> bool {
+        false
+    }
+
     /// Runs one piece of work. `Break` ends the turn; what is left stays ready.
     fn run(&mut self, reactor: &mut Reactor<W, S>, work: W) -> ControlFlow<()>;
 
@@ -67,8 +72,10 @@ pub struct Reactor<W, S> {
     pub(crate) watched: usize,
     timers: Timers<W>,
     ready: VecDeque<W>,
-    /// What the sources and timers of this turn have made ready.
+    /// What the sources of this turn have made ready, and then its timers.
     urgent: VecDeque<W>,
+    /// The timers that were due when this turn began to run its work.
+    due: VecDeque<W>,
     inbox: Inbox<W, Alarm>,
     /// A key that fired without a source. Once is an event of this batch whose source has just
     /// gone, twice is a closed descriptor with a living twin.
@@ -88,6 +95,7 @@ impl<W, S> Reactor<W, S> {
             timers: Timers::default(),
             ready: VecDeque::new(),
             urgent: VecDeque::new(),
+            due: VecDeque::new(),
             inbox,
             ghost: None,
             now: clock::now(),
@@ -141,6 +149,7 @@ impl<W, S> Reactor<W, S> {
     pub fn clear(&mut self) -> (VecDeque<W>, Vec<W>, Vec<S>) {
         self.inbox.take(&mut self.ready);
         self.ready.append(&mut self.urgent);
+        self.ready.append(&mut self.due);
         let mut timers = Vec::with_capacity(self.timers.len());
         while let Some(work) = self.timers.pop_due(u64::MAX) {
             timers.push(work);
@@ -159,20 +168,19 @@ impl<W, S> Reactor<W, S> {
             return Ok(Outcome::Interrupted);
         }
         self.inbox.take(&mut self.ready);
+        self.take_due();
         // Only what is ready now: work that makes work must not starve the descriptors.
-        for _ in 0..self.ready.len() {
+        for left in (0..self.ready.len()).rev() {
             let Some(work) = self.ready.pop_front() else {
                 break;
             };
             if host.run(self, work).is_break() {
+                self.keep_for_next_turn(left);
                 return Ok(Outcome::Broken);
             }
         }
         if self.dispatch(host)?.is_break() || self.run_urgent(host).is_break() {
-            // What is left of this turn comes first in the next.
-            while let Some(work) = self.urgent.pop_back() {
-                self.ready.push_front(work);
-            }
+            self.keep_for_next_turn(0);
             return Ok(Outcome::Broken);
         }
         match host.turn_end(self) {
@@ -181,14 +189,29 @@ impl<W, S> Reactor<W, S> {
         }
     }
 
-    /// Runs what the sources of this turn and its due timers have made ready.
-    fn run_urgent<H: Host<W, S>>(&mut self, host: &mut H) -> ControlFlow<()> {
+    /// Takes the timers that are due. Before the work runs: a timer that this sets for now is for
+    /// the next turn, after what is made ready with it.
+    fn take_due(&mut self) {
         if !self.timers.is_empty() {
             self.now = clock::now();
             while let Some(work) = self.timers.pop_due(self.now) {
-                self.urgent.push_back(work);
+                self.due.push_back(work);
             }
         }
+    }
+
+    /// The turn was broken off: what is left of it, first `left` of what was ready, comes before
+    /// all that it has made ready.
+    fn keep_for_next_turn(&mut self, left: usize) {
+        let mut made = self.ready.split_off(left.min(self.ready.len()));
+        self.ready.append(&mut self.urgent);
+        self.ready.append(&mut self.due);
+        self.ready.append(&mut made);
+    }
+
+    /// Runs what the sources of this turn have made ready, then the timers.
+    fn run_urgent<H: Host<W, S>>(&mut self, host: &mut H) -> ControlFlow<()> {
+        self.urgent.append(&mut self.due);
         while let Some(work) = self.urgent.pop_front() {
             host.run(self, work)?;
         }
@@ -201,7 +224,11 @@ impl<W, S> Reactor<W, S> {
         if self.poller.has_events() {
             return Ok(Waited::Done);
         }
-        let timeout = self.timeout();
+        let timeout = if host.hurries() {
+            Some(0)
+        } else {
+            self.timeout()
+        };
         if timeout == Some(0) {
             if self.watched == 0 {
                 return Ok(Waited::Done);

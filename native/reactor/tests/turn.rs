@@ -188,6 +188,19 @@ fn check_timers(old_kernel: bool) {
 }
 
 #[test]
+fn a_timer_set_for_now_runs_in_the_next_turn_after_what_was_made_ready() {
+    let (mut host, mut reactor) = parts();
+    reactor.push(Job(Box::new(|_, reactor| {
+        reactor.set_timer(0, note("timer"));
+        reactor.push(note("ready"));
+    })));
+    reactor.turn(&mut host).unwrap();
+    assert!(host.seen.is_empty());
+    reactor.turn(&mut host).unwrap();
+    assert_eq!(host.seen, ["ready", "timer"]);
+}
+
+#[test]
 fn timers_are_never_early() {
     check_timers(false);
 }

@@ -131,6 +131,11 @@ impl Host<Work, Source> for Driver<'_, '_> {
     }
 
     #[inline]
+    fn hurries(&self) -> bool {
+        self.core.stopping.get()
+    }
+
+    #[inline]
     fn run(&mut self, reactor: &mut LoopReactor, work: Work) -> ControlFlow<()> {
         self.core.current.set(reactor);
         let done = self.work(work);
