@@ -29,6 +29,7 @@ from erlang._loop_connections import Connections
 from erlang._loop_debug import DebugMode
 from erlang._loop_sockets import Sockets
 from erlang._loop_subprocess import Subprocesses
+from erlang._loop_tls import Tls
 from erlang._native import LoopCore
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class ErlangEventLoop(
-    DebugMode, Sockets, Connections, Subprocesses, LoopCore, asyncio.SelectorEventLoop
+    DebugMode, Sockets, Tls, Connections, Subprocesses, LoopCore, asyncio.SelectorEventLoop
 ):
     """An asyncio event loop. Every loop is isolated from the others, whatever ``isolated`` says."""
 

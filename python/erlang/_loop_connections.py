@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import socket
 import sys
-from asyncio import constants, sslproto, transports, trsock
+from asyncio import constants, transports, trsock
 from typing import TYPE_CHECKING, Any
 
 from erlang._native import ReadPipe, WritePipe
@@ -46,29 +46,13 @@ class Connections:
         self, sock: Any, protocol: Any, waiter: Any = None, *, extra: Any = None, server: Any = None
     ) -> Any:
         self._ensure_fd_no_transport(sock)
+        if server is not None and server._sockets is None:
+            sock.close()
+            raise ConnectionAbortedError("the server was closed before it had this connection")
         transport = self._stream(sock, protocol, waiter, extra, server)
         if server is not None:
             server._attach(*_of_server(transport))
         return transport
-
-    def _make_ssl_transport(
-        self,
-        rawsock: Any,
-        protocol: Any,
-        sslcontext: Any,
-        waiter: Any = None,
-        *,
-        server_side: bool = False,
-        server_hostname: str | None = None,
-        extra: Any = None,
-        server: Any = None,
-        **timeouts: Any,
-    ) -> Any:
-        tls = sslproto.SSLProtocol(
-            self, protocol, sslcontext, waiter, server_side, server_hostname, **timeouts
-        )
-        self._make_socket_transport(rawsock, tls, extra=extra, server=server)
-        return tls._app_transport
 
     def _make_datagram_transport(
         self, sock: Any, protocol: Any, address: Any = None, waiter: Any = None, extra: Any = None

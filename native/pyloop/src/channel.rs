@@ -196,11 +196,13 @@ impl Channel {
         });
         self.leave_loop(py);
         let released = release();
-        if let Err(error) = told {
-            self.report(this, error, "Exception in callback connection_lost")?;
+        for failed in [told, released] {
+            if let Err(error) = failed {
+                self.report(this, error, "Exception in callback connection_lost")?;
+            }
         }
         self.protocol.set(None);
-        released
+        Ok(())
     }
 
     /// Closes the object Python has for the descriptor.

@@ -13,6 +13,7 @@ mod datagram;
 mod event_loop;
 pub mod graph;
 mod handle;
+mod tls;
 mod transport;
 mod types;
 

@@ -18,6 +18,7 @@ use crate::event_loop::watch::lend;
 use crate::event_loop::{Foreign, LoopCore, Work};
 
 mod attributes;
+mod below;
 mod info;
 mod life;
 mod medium;
@@ -33,6 +34,8 @@ pub(crate) use read::ROOM;
 enum Kind {
     Plain,
     Buffered,
+    /// To the TLS transport above.
+    Tls,
 }
 
 /// A piece of data that waits to be sent.
@@ -86,6 +89,8 @@ struct Rare {
 
 pub struct Stream {
     channel: Channel,
+    /// The TLS transport that takes what comes, in place of the protocol.
+    tls: Place,
     queue: RefCell<Queue>,
     flags: Flags,
     rare: Rare,
@@ -147,6 +152,7 @@ impl Stream {
             Kind::Plain
         };
         self.flags.kind.set(kind);
+        self.tls.set(None);
         self.channel.protocol.set(Some(protocol.clone()));
     }
 }
@@ -185,6 +191,7 @@ fn begin<'py>(
     };
     let stream = Stream {
         channel,
+        tls: Place::default(),
         queue: RefCell::default(),
         flags: Flags::new(medium),
         rare: Rare {
@@ -272,12 +279,14 @@ impl Native for Stream {
 
     fn traverse(&self, visit: &mut Visit) {
         self.channel.traverse(visit);
+        visit.place(&self.tls);
         visit.place(&self.rare.server);
         visit.place(&self.rare.empty_waiter);
     }
 
     fn clear(&self, _py: Attached<'_>) {
         self.channel.clear();
+        self.tls.set(None);
         self.rare.server.set(None);
         self.rare.empty_waiter.set(None);
     }

@@ -11,6 +11,7 @@ use pyrt::{Attached, Member, Obj, PyResult, deferred, native};
 use crate::datagram::Datagram;
 use crate::event_loop::LoopCore;
 use crate::handle::{Plain, Timer};
+use crate::tls::Tls;
 use crate::transport::{Stream, pipe};
 
 /// Declares `Names`: one interned `str` per name the loop looks up or compares.
@@ -35,6 +36,7 @@ names! {
     error_received,
     _resolve_datagram,
     _attach_transport,
+    pending,
 }
 
 pub struct Types {
@@ -44,6 +46,7 @@ pub struct Types {
     pub read_pipe: Member,
     pub write_pipe: Member,
     pub datagram: Member,
+    pub tls: Member,
     pub names: Names,
     asyncio: OnceLock<Asyncio>,
     /// The tuple `("context",)` that asyncio's tasks call `call_soon` with: always the same one,
@@ -81,6 +84,7 @@ impl Types {
             read_pipe: Member::new(read_pipe),
             write_pipe: Member::new(write_pipe),
             datagram: Member::new(native::make::<Datagram>(module)?),
+            tls: Member::new(native::make::<Tls>(module)?),
             names: Names::make(module.py())?,
             asyncio: OnceLock::new(),
             task_names: OnceLock::new(),

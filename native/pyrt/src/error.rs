@@ -17,6 +17,7 @@ pub struct PyError<'py> {
 /// The built-in classes that Rust code raises by itself.
 #[derive(Clone, Copy, Debug)]
 pub enum Builtin {
+    Exception,
     ImportError,
     KeyError,
     KeyboardInterrupt,
@@ -30,6 +31,7 @@ pub enum Builtin {
     ValueError,
     AttributeError,
     OSError,
+    NotImplementedError,
 }
 
 impl Builtin {
@@ -37,6 +39,7 @@ impl Builtin {
         // SAFETY: the exception classes are statics of an initialised interpreter.
         unsafe {
             match self {
+                Builtin::Exception => ffi::PyExc_Exception,
                 Builtin::ImportError => ffi::PyExc_ImportError,
                 Builtin::KeyError => ffi::PyExc_KeyError,
                 Builtin::KeyboardInterrupt => ffi::PyExc_KeyboardInterrupt,
@@ -50,6 +53,7 @@ impl Builtin {
                 Builtin::ValueError => ffi::PyExc_ValueError,
                 Builtin::AttributeError => ffi::PyExc_AttributeError,
                 Builtin::OSError => ffi::PyExc_OSError,
+                Builtin::NotImplementedError => ffi::PyExc_NotImplementedError,
             }
         }
     }

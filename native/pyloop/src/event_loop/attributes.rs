@@ -9,7 +9,7 @@ use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 32] = [
+pub(super) static METHODS: [Function; 33] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -173,6 +173,12 @@ pub(super) static METHODS: [Function; 32] = [
         c"_pipe",
         streams::pipe,
         c"The transport of one end of a pipe."
+    ),
+    method!(
+        LoopCore,
+        c"_tls",
+        streams::tls,
+        c"The transport of a connection under TLS."
     ),
     method!(
         LoopCore,

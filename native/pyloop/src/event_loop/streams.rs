@@ -12,6 +12,7 @@ use reactor::{Key, Readiness};
 use super::watch::{lend, want_fd};
 use super::{Foreign, LoopCore, Source};
 use crate::datagram::{self, Datagram};
+use crate::tls;
 use crate::transport::{self, Stream};
 
 impl LoopCore {
@@ -127,6 +128,16 @@ pub(super) fn stream<'py>(
     let fd = want_fd(args)?;
     let given = [args.given(2), args.given(3), args.given(4)];
     transport::open(this, Some(&socket), fd, &protocol, given)
+}
+
+/// `_tls(control)`: the transport above a stream that speaks TLS.
+pub(super) fn tls<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    core.check_closed(args.py())?;
+    tls::open(this, &*args.want(0, "control")?)
 }
 
 /// `_datagram(sock, protocol, address, waiter, extra)`: the transport of a datagram socket.

@@ -27,6 +27,7 @@ pub(super) fn repr<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
     let kind = match stream.flags.kind.get() {
         Kind::Plain => "",
         Kind::Buffered => " buffered",
+        Kind::Tls => " tls",
     };
     let text = format!(
         "<_ErlangSocketTransport{state} fd={fd} read={read}{kind} write=<{write}, bufsize={size}>>"

@@ -82,6 +82,7 @@ impl Stream {
     /// Gives up the socket, the protocol and the server.
     fn release<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
+        self.tls.set(None);
         self.close_own();
         self.channel.close_file(py)?;
         if let Some(server) = self.rare.server.take(py) {

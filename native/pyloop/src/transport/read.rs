@@ -14,7 +14,7 @@ use crate::channel::Life;
 pub(crate) const ROOM: usize = 256 * 1024;
 
 /// What `recv` brought.
-enum Got<T> {
+pub(super) enum Got<T> {
     Data(T),
     Eof,
     Later,
@@ -34,6 +34,7 @@ impl Stream {
         match self.flags.kind.get() {
             Kind::Plain => self.read_plain(this, &protocol),
             Kind::Buffered => self.read_buffered(this, &protocol),
+            Kind::Tls => self.read_tls(this, &protocol),
         }
     }
 
@@ -122,7 +123,7 @@ impl Stream {
     }
 
     #[cold]
-    fn read_failed<'py>(&self, this: &Obj<'py>, errno: Errno) -> PyResult<'py, ()> {
+    pub(super) fn read_failed<'py>(&self, this: &Obj<'py>, errno: Errno) -> PyResult<'py, ()> {
         if self.flags.medium.is_pipe() {
             return self.pipe_read_failed(this, errno);
         }
@@ -130,7 +131,7 @@ impl Stream {
         self.fatal(this, error, "Fatal read error on socket transport")
     }
 
-    fn got_eof<'py>(&self, this: &Obj<'py>, protocol: &Obj<'py>) -> PyResult<'py, ()> {
+    pub(super) fn got_eof<'py>(&self, this: &Obj<'py>, protocol: &Obj<'py>) -> PyResult<'py, ()> {
         if self.flags.medium.is_pipe() {
             return self.pipe_ended(this, protocol);
         }
@@ -167,7 +168,7 @@ impl Stream {
 }
 
 /// No data at this time is no failure.
-fn later_or<T>(errno: Errno) -> Result<Got<T>, Errno> {
+pub(super) fn later_or<T>(errno: Errno) -> Result<Got<T>, Errno> {
     match errno {
         Errno::AGAIN | Errno::INTR => Ok(Got::Later),
         errno => Err(errno),

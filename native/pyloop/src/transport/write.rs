@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::{Chunk, Queue, Stream};
 use crate::channel::{Life, Transport};
 use crate::event_loop::watch::lend;
+use crate::tls::Tls;
 
 /// A write of this size or more is worth a system call of its own.
 const LARGE: usize = 16 * 1024;
@@ -113,7 +114,20 @@ impl Stream {
             return self.lost_write(py);
         }
         let waiting = !self.queue.borrow().chunks.is_empty();
-        if waiting || (slice.len() < LARGE && self.waits(this)) {
+        let later = waiting || (slice.len() < LARGE && self.waits(this));
+        self.put(this, data, slice, later)
+    }
+
+    /// Sends now, or `later`, after what waits.
+    pub(super) fn put<'py>(
+        &self,
+        this: &Obj<'py>,
+        data: &Obj<'py>,
+        slice: &[u8],
+        later: bool,
+    ) -> PyResult<'py, ()> {
+        let (py, flags) = (this.py(), &self.flags);
+        if later {
             let chunk = Chunk::of(data, slice, 0);
             self.queue.borrow_mut().push(chunk, slice.len());
             if flags.inside.get() || flags.listed.get() {
@@ -137,7 +151,7 @@ impl Stream {
 
     /// Whether a small write is sent later: at the end of the protocol's callback, or of the turn
     /// where this transport writes more than once per turn.
-    fn waits(&self, this: &Obj<'_>) -> bool {
+    pub(super) fn waits(&self, this: &Obj<'_>) -> bool {
         let flags = &self.flags;
         if flags.inside.get() {
             return true;
@@ -165,8 +179,12 @@ impl Stream {
     /// The turn is over: its writes go out together.
     pub(super) fn turn_end<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         self.flags.listed.set(false);
+        let above = match self.tls.get(this.py()) {
+            Some(tls) => Tls::of(&tls).turn_end(&tls)?,
+            None => 0,
+        };
         let queued = self.queue.borrow().chunks.len();
-        self.flags.joins.set(queued > 1);
+        self.flags.joins.set(queued.max(above) > 1);
         if queued == 0 || self.channel.life.get() >= Life::Lost {
             return Ok(());
         }
