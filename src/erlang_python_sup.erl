@@ -25,6 +25,8 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         worker(py_callback, [Config]),
         pool(main, Workers),
         worker(py_redis, [Config]),
+        sup(py_event_loop_sup, []),
+        worker(py_event_loop_pool, [Config]),
         worker(py_output, [Config]),
         worker(py_audit, [Config]),
         sup(py_context_sup, []),

@@ -7,6 +7,8 @@
 
 -export([call/3, call/4, call/5, call/6, eval/1, eval/2, eval/3, eval/4, exec/1, exec/2]).
 -export([cast/3, cast/4, cast/5, spawn_call/3, spawn_call/4, spawn_call/5]).
+-export([async_call/3, async_call/4, async_call/5, async_gather/1, async_gather/2]).
+-export([async_stream/3, async_stream/4, async_stream/5]).
 -export([await/1, await/2, async_await/1, async_await/2, cancel/1]).
 -export([stream/3, stream/4, stream/5, stream_eval/1, stream_eval/2]).
 -export([stream_start/3, stream_start/4, stream_start/5, stream_ack/2, stream_cancel/1]).
@@ -127,6 +129,43 @@ spawn_call(M, F, A, Kw, Opts) when is_map(Kw) ->
     end;
 spawn_call(Ctx, M, F, A, Kw) ->
     spawn_call(M, F, A, Kw, #{context => Ctx}).
+
+%% A coroutine function runs on an event loop, any other on the workers.
+%% `{async_result, Ref, Result}' will come.
+-spec async_call(name(), name(), [term()]) -> reference().
+async_call(M, F, A) -> py_async:call(M, F, A, #{}, #{}).
+
+-spec async_call(name() | context(), name(), [term()] | name(), kwargs() | [term()]) -> reference().
+async_call(M, F, A, Kw) when is_map(Kw) -> py_async:call(M, F, A, Kw, #{});
+async_call(Ctx, M, F, A) -> py_async:call(M, F, A, #{}, #{context => Ctx}).
+
+-spec async_call(
+    name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
+) -> reference().
+async_call(M, F, A, Kw, Opts) when is_map(Kw) -> py_async:call(M, F, A, Kw, Opts);
+async_call(Ctx, M, F, A, Kw) -> py_async:call(M, F, A, Kw, #{context => Ctx}).
+
+%% All calls at once: `{M, F, A}' or `{M, F, A, Kw}'; their values in order.
+-spec async_gather([tuple()]) -> {ok, [term()]} | {error, py_error:reason()}.
+async_gather(Calls) -> py_async:gather(Calls, #{}).
+
+-spec async_gather([tuple()], timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
+async_gather(Calls, Opts) -> py_async:gather(Calls, Opts).
+
+%% All items of a generator, asynchronous or not.
+-spec async_stream(name(), name(), [term()]) -> {ok, [term()]} | {error, py_error:reason()}.
+async_stream(M, F, A) -> py_async:collect(M, F, A, #{}, #{}).
+
+-spec async_stream(name() | context(), name(), [term()] | name(), kwargs() | [term()]) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+async_stream(M, F, A, Kw) when is_map(Kw) -> py_async:collect(M, F, A, Kw, #{});
+async_stream(Ctx, M, F, A) -> py_async:collect(M, F, A, #{}, #{context => Ctx}).
+
+-spec async_stream(
+    name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
+) -> {ok, [term()]} | {error, py_error:reason()}.
+async_stream(M, F, A, Kw, Opts) when is_map(Kw) -> py_async:collect(M, F, A, Kw, Opts);
+async_stream(Ctx, M, F, A, Kw) -> py_async:collect(M, F, A, Kw, #{context => Ctx}).
 
 -spec await(reference()) -> result().
 await(Ref) -> py_call:await(Ref, py_call:default_timeout()).

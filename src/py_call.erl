@@ -5,7 +5,7 @@
 
 -export([slot/0, forget_all/0, sync/5, spawn/6, cast/4, stream/6]).
 -export([payload/4, source/2, text/1, options/1, pool/1, bind_to/1]).
--export([await/2, cancel/1, default_timeout/0]).
+-export([await/2, cancel/1, default_timeout/0, decode/1, refused/1]).
 
 -export_type([name/0, kwargs/0, opts/0, options/0]).
 
@@ -112,6 +112,7 @@ choose(default, Bound) -> Bound;
 choose(Pool, _Bound) -> Pool.
 
 %% A tuple is the answer itself; a binary is its encoding.
+-spec decode(ok | tuple() | binary()) -> answer().
 decode(Answer) when is_tuple(Answer) -> Answer;
 decode(Answer) when is_binary(Answer) -> detail(binary_to_term(Answer, [safe]));
 decode(ok) -> ok.
@@ -121,6 +122,8 @@ detail({error, {Type, Message, #{traceback := _} = Details}}) ->
 detail(Answer) ->
     Answer.
 
+%% The reason of a refusal.
+-spec refused(py_nif:refusal()) -> py_error:reason().
 refused(overload) -> overload;
 refused(not_running) -> not_running;
 refused(context_died) -> {context_died, stopped}.
@@ -161,6 +164,7 @@ stream(To, Window, Pool, Op, Flags, Payload) ->
 %% Waits for the message of a spawned job; past the time the job is cancelled and no message stays.
 -spec await(py_nif:job_ref(), timeout()) -> {ok, term()} | {error, py_error:reason()}.
 await(Ref, Timeout) ->
+    ok = py_nif:linger(slot(), Ref),
     receive
         {py_response, Ref, Answer} -> answer(Answer);
         {async_result, Ref, Answer} -> answer(Answer)

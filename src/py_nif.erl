@@ -10,12 +10,13 @@
 -export([subinterp_new/1, subinterp_counts/0]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
+-export([loop_new/1, loop_close/1, loop_info/1, loop_submit/6, loop_spawn/7, loop_cast/5, linger/2]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/4, is_object_ref/1]).
 -export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
 -export([dag_redis/1, dag_close/0]).
 
--export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
+-export_type([event_loop/0, slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 -export_type([dag_graph/0, dag_run/0, dag_node/0, dag_opts/0]).
 
 -nifs([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
@@ -24,6 +25,7 @@
 -nifs([subinterp_new/1, subinterp_counts/0]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
+-nifs([loop_new/1, loop_close/1, loop_info/1, loop_submit/6, loop_spawn/7, loop_cast/5, linger/2]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/4, is_object_ref/1]).
 -nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
@@ -31,10 +33,11 @@
 
 -type slot() :: reference().
 -type pool() :: reference().
+-type event_loop() :: reference().
 -type worker() :: reference().
 %% What `spawn_call' and `stream_start' give out.
 -type job_ref() :: reference().
--type op() :: 0..6.
+-type op() :: 0..8.
 -type flags() :: 0..3.
 -type payload() :: binary() | [binary()].
 -type refusal() :: overload | not_running | context_died.
@@ -193,6 +196,34 @@ expire_ref(_Ref) -> ?NOT_LOADED.
 
 -spec stream_ack(job_ref(), pos_integer()) -> ok.
 stream_ack(_Ref, _Count) -> ?NOT_LOADED.
+
+%% A loop with its thread; both belong to the calling process.
+-spec loop_new(MaxQueue :: pos_integer()) -> event_loop().
+loop_new(_MaxQueue) -> ?NOT_LOADED.
+
+-spec loop_close(event_loop()) -> ok.
+loop_close(_Loop) -> ?NOT_LOADED.
+
+-spec loop_info(event_loop()) -> {Queued, Waiting, Started} when
+    Queued :: non_neg_integer(),
+    Waiting :: non_neg_integer(),
+    Started :: non_neg_integer().
+loop_info(_Loop) -> ?NOT_LOADED.
+
+-spec loop_submit(slot(), Key :: term(), event_loop(), op(), flags(), payload()) ->
+    JobId :: pos_integer() | refusal().
+loop_submit(_Slot, _Key, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+-spec loop_spawn(slot(), To :: pid(), Tag :: atom(), event_loop(), op(), flags(), payload()) ->
+    {ok | refusal(), job_ref()}.
+loop_spawn(_Slot, _To, _Tag, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+-spec loop_cast(slot(), event_loop(), op(), flags(), payload()) -> ok | refusal().
+loop_cast(_Slot, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+%% Looks for the message of a job for some microseconds, where it has come that quickly of late.
+-spec linger(slot(), JobId :: pos_integer() | job_ref()) -> ok.
+linger(_Slot, _Job) -> ?NOT_LOADED.
 
 %% `false': there are enough free executors, this one may end.
 -spec executor_ready(slot()) -> boolean().

@@ -6,6 +6,8 @@
 -define(OP_COLLECT_EVAL, 4).
 -define(OP_STREAM, 5).
 -define(OP_STREAM_EVAL, 6).
+-define(OP_ASYNC, 7).
+-define(OP_ASYNC_COLLECT, 8).
 
 -define(FLAG_RETURN_REF, 1).
 -define(FLAG_TRACEBACK, 2).

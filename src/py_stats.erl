@@ -9,6 +9,7 @@ stats() ->
     {Made, Ended, Left} = py_nif:subinterp_counts(),
     #{
         pools => maps:from_list([{Name, pool(Pool)} || {Name, Pool} <- py_registry:pools()]),
+        event_loops => py_event_loop_pool:get_stats(),
         bound => py_bind:bound(),
         waiting_in_callbacks => Waiting,
         callbacks => Callbacks,

@@ -12,6 +12,7 @@
     types/1,
     errors_and_timeouts/1,
     streaming/1,
+    async/1,
     callbacks/1,
     pools_and_contexts/1,
     every_core/1,
@@ -37,6 +38,7 @@ all() ->
         types,
         errors_and_timeouts,
         streaming,
+        async,
         callbacks,
         pools_and_contexts,
         every_core,
@@ -82,6 +84,7 @@ calling_python(Config) -> page("docs/calling-python.md", Config).
 types(Config) -> page("docs/types.md", Config).
 errors_and_timeouts(Config) -> page("docs/errors-and-timeouts.md", Config).
 streaming(Config) -> page("docs/streaming.md", Config).
+async(Config) -> page("docs/async.md", Config).
 callbacks(Config) -> page("docs/callbacks.md", Config).
 pools_and_contexts(Config) -> page("docs/pools-and-contexts.md", Config).
 every_core(Config) -> page("docs/every-core.md", Config).

@@ -44,6 +44,15 @@ defmodule Py do
   defdelegate spawn_call(module_or_context, function, args, kwargs), to: :py
   defdelegate spawn_call(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
 
+  defdelegate async_call(module, function, args), to: :py
+  defdelegate async_call(module_or_context, function, args, kwargs), to: :py
+  defdelegate async_call(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
+  defdelegate async_gather(calls), to: :py
+  defdelegate async_gather(calls, timeout_or_opts), to: :py
+  defdelegate async_stream(module, function, args), to: :py
+  defdelegate async_stream(module_or_context, function, args, kwargs), to: :py
+  defdelegate async_stream(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
+
   defdelegate await(ref), to: :py
   defdelegate await(ref, timeout), to: :py
   defdelegate async_await(ref), to: :py

@@ -40,14 +40,27 @@ pub fn decode_call<'py>(
     })
 }
 
+/// Module and function of a call, interned; the arguments are not looked at.
+pub fn decode_names<'py>(
+    bound: &Bound<'_, 'py>,
+    host: &dyn Host,
+    input: Input<'_>,
+) -> Result<(Obj<'py>, Obj<'py>), Error<'py>> {
+    let mut decoder = Decoder::new(bound, host, input);
+    decoder.names().map_err(|error| *error)
+}
+
 impl<'py> Decoder<'_, '_, 'py> {
-    fn call(&mut self, args: &mut Vec<Obj<'py>>) -> Res<'py, Call<'py>> {
+    fn names(&mut self) -> Res<'py, (Obj<'py>, Obj<'py>)> {
         self.start()?;
         if self.reader.array()? != [tag::SMALL_TUPLE, 4] {
             return Err(bad("a call is a tuple of four"));
         }
-        let module = self.name("module")?;
-        let function = self.name("function")?;
+        Ok((self.name("module")?, self.name("function")?))
+    }
+
+    fn call(&mut self, args: &mut Vec<Obj<'py>>) -> Res<'py, Call<'py>> {
+        let (module, function) = self.names()?;
         self.positional(args)?;
         let names = self.keywords(args)?;
         self.end()?;

@@ -69,7 +69,7 @@ pub fn call(
     args: &[u8],
 ) -> Result<Answer, NoAnswer> {
     let me = here();
-    let current = current::current();
+    let current = current::current(py, interp);
     CALLS.fetch_add(1, Ordering::Relaxed);
     let (id, waiter) = register(&me);
     if !executor::dispatch(id, &waiter, current.as_ref(), name, args) {
@@ -152,7 +152,7 @@ fn wait_detached(me: &Arc<Thread>, waiter: &Waiter, current: Option<&Current>) -
     {
         return woken;
     }
-    let pool = current.map(|current| &current.pool);
+    let pool = current.and_then(|current| current.pool.as_ref());
     if let Some(pool) = pool {
         pool.crew.blocks(me.member());
     }
@@ -180,8 +180,9 @@ fn look(me: &Thread, waiter: &Waiter, current: Option<&Current>) -> Option<Woken
     if current.ticket.must_stop() {
         return Some(Woken::Stopped);
     }
-    if current.pool.crew.is_single() {
-        return current.pool.crew.pop().map(Woken::Nested);
+    let pool = current.pool.as_ref()?;
+    if pool.crew.is_single() {
+        return pool.crew.pop().map(Woken::Nested);
     }
     None
 }

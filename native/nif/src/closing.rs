@@ -1,6 +1,6 @@
-//! A pool that closes answers what it had accepted (I4).
+//! A pool or a loop that closes answers what it had accepted (I4).
 //!
-//! Thread: the watch.
+//! Thread: the watch, or a loop's own.
 
 use crate::atoms;
 use crate::dag_python;
@@ -8,15 +8,28 @@ use crate::erts::Raw;
 use crate::job::{Job, Reply};
 
 /// Answers a job that will not run: `{error, {context_died, stopped}}`.
-pub fn refuse(mut job: Box<Job>) {
+pub fn refuse(job: Box<Job>) {
     // Queued → running → replying, as if it had run.
-    if !job.ticket.start(&crate::here::here(), &job.pool.interp) || !job.ticket.begin_reply() {
+    if !job.ticket.start(&crate::here::here(), &job.pool.interp) {
         return job.recycle();
     }
+    stop(job);
+}
+
+/// The same for one that runs, and will not go on.
+pub fn stop(job: Box<Job>) {
     let reason = job.env.tuple(&[
         Raw::atom(atoms::context_died()),
         Raw::atom(atoms::stopped()),
     ]);
+    fail(job, reason);
+}
+
+/// Answers a running job with an error; the reason is of its own environment, or an atom.
+pub fn fail(mut job: Box<Job>, reason: Raw) {
+    if !job.ticket.begin_reply() {
+        return job.recycle();
+    }
     let answer = job.env.tuple(&[Raw::atom(atoms::error()), reason]);
     let message = match &job.reply {
         Reply::Key(key) => Some((*job.slot.pid(), job.env.tuple(&[*key, answer]))),

@@ -5,8 +5,10 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use pyrt::Attached;
 use rustler::ResourceArc;
 
+use crate::interp::Interp;
 use crate::job::Job;
 use crate::pool::Pool;
 use crate::slot::Slot;
@@ -15,7 +17,8 @@ use crate::ticket::Ticket;
 #[derive(Clone)]
 pub struct Current {
     pub slot: ResourceArc<Slot>,
-    pub pool: Arc<Pool>,
+    /// Whose thread this is; a task has none.
+    pub pool: Option<Arc<Pool>>,
     pub ticket: Arc<Ticket>,
 }
 
@@ -32,7 +35,7 @@ pub fn enter(job: &Job) -> Entered {
     CURRENT.with_borrow_mut(|stack| {
         stack.push(Current {
             slot: job.slot.clone(),
-            pool: job.pool.clone(),
+            pool: Some(job.pool.clone()),
             ticket: job.ticket.clone(),
         });
     });
@@ -47,9 +50,11 @@ impl Drop for Entered {
     }
 }
 
+/// The job of this thread, else the task this code belongs to, wherever it runs (`contextvars`).
 /// `None` on a thread that Python code has started by itself.
-pub fn current() -> Option<Current> {
-    CURRENT.with_borrow(|stack| stack.last().cloned())
+pub fn current(py: Attached<'_>, interp: &Interp) -> Option<Current> {
+    let job = CURRENT.with_borrow(|stack| stack.last().cloned());
+    job.or_else(|| interp.tasks.current(py))
 }
 
 pub fn line_begun() {

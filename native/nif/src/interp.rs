@@ -12,6 +12,7 @@ use pyrt::{Attached, Kept, Obj, PyResult, thread};
 
 use crate::current;
 use crate::refs::Exported;
+use crate::task::Classes;
 use crew::sync::lock;
 
 /// Compiled sources kept per interpreter; when full, all are dropped: a rare cost, and no list.
@@ -29,6 +30,8 @@ pub struct Interp {
     flush: Kept,
     code: Mutex<CodeCache>,
     pub exported: Exported,
+    /// The classes of tasks that run for Erlang.
+    pub tasks: Classes,
     /// Deepest nesting that Python's recursion limit was raised for.
     depth: AtomicUsize,
     /// `false` from the moment it is ended.
@@ -61,6 +64,7 @@ impl Interp {
             flush: Kept::new(flush),
             code: Mutex::new(HashMap::new()),
             exported: Exported::default(),
+            tasks: Classes::make(py)?,
             depth: AtomicUsize::new(0),
             alive: RwLock::new(true),
         })
@@ -102,6 +106,11 @@ impl Interp {
             return None;
         }
         self.exported.find(py, index, generation)
+    }
+
+    /// `erlang._native` of this interpreter.
+    pub fn native<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
+        self.native.get(py)
     }
 
     /// Runs `body` with what conversion needs at hand.

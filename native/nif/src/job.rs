@@ -4,14 +4,17 @@
 
 use std::sync::{Arc, Mutex};
 
+use pyrt::Kept;
 use pyrt::buffer::Memory;
 use rustler::types::atom::Atom;
 use rustler::{LocalPid, ResourceArc, Term};
 
 use crate::dag_python::NodeCall;
 use crate::erts::{MsgEnv, Raw, binary_of};
+use crate::event_loop::Loop;
 use crate::pool::Pool;
 use crate::refs::Decodes;
+use crate::release;
 use crate::slot::Slot;
 use crate::stream::{Running, Stream};
 use crate::ticket::Ticket;
@@ -29,6 +32,10 @@ pub enum Op {
     StreamEval,
     /// A node of a graph; never asked for by number.
     Node,
+    /// A call whose value is awaited.
+    Async,
+    /// A call whose items are collected, also those of `async for`.
+    AsyncCollect,
 }
 
 impl Op {
@@ -41,6 +48,8 @@ impl Op {
             4 => Op::CollectEval,
             5 => Op::Stream,
             6 => Op::StreamEval,
+            7 => Op::Async,
+            8 => Op::AsyncCollect,
             _ => return None,
         })
     }
@@ -135,6 +144,10 @@ pub struct Job {
     pub pool: Arc<Pool>,
     /// Keeps what the bytes may name, until they are decoded.
     pub decodes: Option<Decodes>,
+    /// The loop that awaits what the call gives.
+    pub event_loop: Option<Arc<Loop>>,
+    /// What the call gave, on its way to that loop.
+    pub awaitable: Option<Kept>,
 }
 
 /// Over this the bytes of a job are given back to the allocator after use.
@@ -185,6 +198,8 @@ impl Job {
             slot: order.slot,
             pool: order.pool,
             decodes: None,
+            event_loop: None,
+            awaitable: None,
         })
     }
 
@@ -240,6 +255,10 @@ impl Job {
         self.payload = Payload::Copied;
         self.reply = Reply::Nobody;
         self.decodes = None;
+        self.event_loop = None;
+        if self.awaitable.take().is_some() {
+            release::soon();
+        }
         self.bytes.clear();
         if self.bytes.capacity() > KEEP_BYTES {
             self.bytes = Vec::new();

@@ -55,6 +55,11 @@ pub fn cast_failed(failure: &Failure<'_>) {
     record(ERROR, "erlang", &text, &EMPTY_MAP);
 }
 
+/// A failure that nobody waits to hear of.
+pub fn failure(text: &str) {
+    record(ERROR, "erlang", text, &EMPTY_MAP);
+}
+
 /// Sends a term given as bytes (no large map in it).
 pub fn send_bytes(to: &LocalPid, bytes: &[u8]) -> bool {
     ENV.with_borrow_mut(|env| {

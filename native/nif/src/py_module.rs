@@ -175,8 +175,8 @@ fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
     let py = args.py();
     let name = args.want(0, "name")?;
     let name = name.as_utf8()?;
-    let current = current::current();
     let interp = interp(module)?;
+    let current = current::current(py, &interp);
     let host = NodeHost {
         interp: &interp,
         current: current.as_ref(),
@@ -247,8 +247,8 @@ fn stopped<'py>(module: &Obj<'py>) -> PyError<'py> {
 fn send<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     let (dest, term) = (args.want(0, "dest")?, args.want(1, "term")?);
-    let current = current::current();
     let interp = interp(module)?;
+    let current = current::current(py, &interp);
     let host = NodeHost {
         interp: &interp,
         current: current.as_ref(),
@@ -336,7 +336,7 @@ fn whereis<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'p
 }
 
 fn self_<'py>(module: &Obj<'py>, _args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    let pid = match current::current() {
+    let pid = match current::current(module.py(), &*interp(module)?) {
         Some(current) => *current.slot.pid(),
         None => runtime::a_pid(),
     };
@@ -380,9 +380,9 @@ fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>>
 
 /// `{io_request, From, ReplyAs, {put_chars, unicode, Text}}` to the group leader; whoever runs
 /// `py_logger` gets the replies and drops them.
-fn write<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+fn write<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let text = args.want(0, "text")?.display();
-    let current = current::current();
+    let current = current::current(args.py(), &*interp(module)?);
     let leader = match &current {
         Some(current) => *current.slot.group_leader(),
         None => runtime::group_leader(),
@@ -406,7 +406,7 @@ fn sleep<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
             "seconds must be between 0 and 1e9",
         ));
     }
-    let current = current::current();
+    let current = current::current(py, &*interp(module)?);
     let stop = py.detach(|| {
         let me = here();
         let end = std::time::Instant::now() + std::time::Duration::from_secs_f64(seconds);

@@ -11,6 +11,7 @@ use pyrt::{Attached, Obj, contain, thread};
 
 use crate::current;
 use crate::dag_python;
+use crate::event_loop;
 use crate::failure::{self, Failure};
 use crate::here::{Thread, here};
 use crate::interp::World;
@@ -41,6 +42,9 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
     let outcome = contain("job", || execute(world, &mut job));
     leave(world, me, &job);
     let outcome = match outcome {
+        Ok(Ok(value)) if event_loop::is_to_be_awaited(&job, &value) => {
+            return event_loop::hand_over(job, value);
+        }
         Ok(outcome) => outcome.map_err(|failure| settle_failure(&job, failure)),
         Err(place) => Err(Failure::BadArgument(format!("a bug in {}", place.0))),
     };
@@ -88,6 +92,10 @@ pub fn settle_failure<'py>(job: &Job, failure: Failure<'py>) -> Failure<'py> {
 fn execute<'py>(world: &World<'_, 'py>, job: &mut Job) -> Outcome<'py> {
     match job.op {
         Op::Call => call(world, job),
+        Op::Async | Op::AsyncCollect => {
+            let value = call(world, job)?;
+            event_loop::settle(world, job, value)
+        }
         Op::Eval => eval(world, job, Source::Expression),
         Op::Exec => eval(world, job, Source::Statements),
         Op::Node => dag_python::call(world, job),
@@ -146,6 +154,11 @@ fn namespace<'py>(py: Attached<'py>, job: &Job) -> Result<Obj<'py>, Failure<'py>
     Ok(namespace.get(py)?)
 }
 
+/// The module, if it is there already or names the caller's own; on a loop nothing is imported.
+pub fn is_at_hand<'py>(module: &Obj<'py>) -> Result<bool, Failure<'py>> {
+    Ok(module.as_utf8()? == "__main__" || call::imported(module)?.is_some())
+}
+
 /// The function: `__main__` means the caller's own names; a dotted name goes through attributes.
 pub fn find<'py>(
     world: &World<'_, 'py>,
@@ -176,7 +189,7 @@ pub fn find<'py>(
     Ok(found)
 }
 
-fn input<'a>(segments: &'a Segments<'a>) -> etf::Input<'a> {
+pub fn input<'a>(segments: &'a Segments<'a>) -> etf::Input<'a> {
     match segments {
         Segments::One(bytes) => etf::Input::one(bytes),
         Segments::Many(parts) => etf::Input::segments(parts),

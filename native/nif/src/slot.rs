@@ -31,6 +31,8 @@ pub struct Slot {
     nest: Mutex<Option<Arc<Thread>>>,
     /// Whether answers come quickly.
     pub patience: Patience,
+    /// The same for answers that come as messages.
+    pub linger: Patience,
     /// Where this process, if it runs callbacks, waits for a moment for the next.
     pub seat: Seat,
     /// What `py:last_error/0` shows, as External Term Format.
@@ -69,6 +71,7 @@ impl Slot {
             namespace: Namespace::default(),
             nest: Mutex::new(None),
             patience: Patience::default(),
+            linger: Patience::default(),
             seat: Seat::default(),
             last_error: Mutex::new(None),
         });

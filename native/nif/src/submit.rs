@@ -202,14 +202,19 @@ fn stream<'a>(
     })
 }
 
-fn dead_reference() -> ResourceArc<TicketRef> {
+pub fn dead_reference() -> ResourceArc<TicketRef> {
     ResourceArc::new(TicketRef {
         ticket: crate::ticket::Ticket::new(),
         stream: None,
     })
 }
 
-fn order(slot: ResourceArc<Slot>, pool: Arc<Pool>, code: u32, flags: u32) -> NifResult<Box<Job>> {
+pub fn order(
+    slot: ResourceArc<Slot>,
+    pool: Arc<Pool>,
+    code: u32,
+    flags: u32,
+) -> NifResult<Box<Job>> {
     let op = Op::from_code(code).ok_or(rustler::Error::BadArg)?;
     Ok(Job::new(Order {
         op,
@@ -249,7 +254,7 @@ fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {
     }
 }
 
-fn refusal(refused: Refused) -> Atom {
+pub fn refusal(refused: Refused) -> Atom {
     match refused {
         Refused::Overload => atoms::overload(),
         Refused::Closed => atoms::context_died(),

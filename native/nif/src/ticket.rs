@@ -9,6 +9,7 @@ use crew::sync::lock;
 use crew::{Life, Meet, Met};
 
 use crate::erts::Raw;
+use crate::event_loop::Loop;
 use crate::here::Thread;
 use crate::interp::Interp;
 use crate::job::Job;
@@ -32,8 +33,8 @@ pub struct Ticket {
     couriered: AtomicBool,
     /// An exception was sent into the running thread; it must not outlive the job.
     raised: AtomicBool,
-    /// The thread and the interpreter it runs on, while it does.
-    place: Mutex<Option<(Arc<Thread>, Arc<Interp>)>>,
+    /// Where it runs, while it does.
+    place: Mutex<Option<Place>>,
     /// Where the caller waits for a moment before it goes to sleep.
     pub meet: Meet<Answered>,
     /// A stream that waits for its reader.
@@ -44,6 +45,13 @@ pub struct Ticket {
 pub struct Answered {
     pub job: Box<Job>,
     pub body: Raw,
+}
+
+/// Where a job runs.
+enum Place {
+    Thread(Arc<Thread>, Arc<Interp>),
+    /// A task of that loop.
+    Task(Arc<Loop>),
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -69,8 +77,19 @@ impl Ticket {
 
     /// Queued → running. `false`: cancelled before it ran, and it never will.
     pub fn start(&self, thread: &Arc<Thread>, interp: &Arc<Interp>) -> bool {
-        *lock(&self.place) = Some((thread.clone(), interp.clone()));
+        *lock(&self.place) = Some(Place::Thread(thread.clone(), interp.clone()));
         self.life.start()
+    }
+
+    /// The same for a task.
+    pub fn start_task(&self, event_loop: &Arc<Loop>) -> bool {
+        *lock(&self.place) = Some(Place::Task(event_loop.clone()));
+        self.life.start()
+    }
+
+    /// The task is over: a reference to it may live for long, the loop shall not with it.
+    pub fn leave_loop(&self) {
+        *lock(&self.place) = None;
     }
 
     pub fn begin_reply(&self) -> bool {
@@ -143,7 +162,24 @@ impl Ticket {
     }
 
     pub fn place(&self) -> Option<(Arc<Thread>, Arc<Interp>)> {
-        lock(&self.place).clone()
+        match &*lock(&self.place) {
+            Some(Place::Thread(thread, interp)) => Some((thread.clone(), interp.clone())),
+            _ => None,
+        }
+    }
+
+    fn event_loop(&self) -> Option<Arc<Loop>> {
+        match &*lock(&self.place) {
+            Some(Place::Task(event_loop)) => Some(event_loop.clone()),
+            _ => None,
+        }
+    }
+
+    fn tell_to_stop(self: &Arc<Self>) {
+        match self.event_loop() {
+            Some(event_loop) => event_loop.cancel(self.id),
+            None => watch::stop_job(self.clone()),
+        }
     }
 
     /// After this nothing is sent for the job. Queued: it never runs. Running: it is told to stop.
@@ -152,7 +188,7 @@ impl Ticket {
         let met = self.life.cancel();
         match met {
             Met::Queued => drop(self.unpark()),
-            Met::Running => watch::stop_job(self.clone()),
+            Met::Running => self.tell_to_stop(),
             Met::Over => {}
         }
         met != Met::Over
@@ -165,7 +201,7 @@ impl Ticket {
         }
         // Release, pairs with `why`.
         self.why.store(why as u8, Ordering::Release);
-        watch::stop_job(self.clone());
+        self.tell_to_stop();
         true
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use pyrt::thread::{ThreadState, raise_in, spawn_named};
 use pyrt::{Attached, contain};
 
+use crate::event_loop::Loop;
 use crate::interp::Interp;
 use crate::pool::Pool;
 use crate::ticket::{Ticket, Why};
@@ -22,6 +23,7 @@ enum Task {
     Stop(Arc<Ticket>),
     Start(Arc<Pool>),
     Close(Arc<Pool>),
+    CloseLoop(Arc<Loop>),
 }
 
 /// A job that does not stop is told again, politely.
@@ -69,6 +71,10 @@ pub fn is_shut_out() -> bool {
 /// Never 0.
 fn now_ms() -> u64 {
     START.elapsed().as_millis() as u64 + 1
+}
+
+pub fn close_loop(event_loop: Arc<Loop>) {
+    post(Task::CloseLoop(event_loop));
 }
 
 /// Starts the watch for the main interpreter.
@@ -132,6 +138,7 @@ impl Watch {
                 }
             }
             Task::Close(pool) => self.close(&pool),
+            Task::CloseLoop(event_loop) => event_loop.refuse_all(),
         }
     }
 

@@ -38,6 +38,8 @@ pub enum Work {
     Start(Foreign),
     /// A transport whose `connection_lost` is to be called.
     Lost(Foreign),
+    /// Work of another thread.
+    Visit(Box<dyn crate::Visit>),
 }
 
 /// A Python object in a queue of a loop.
@@ -78,6 +80,8 @@ pub struct Io {
     pub(crate) turn: Cell<u32>,
     /// Transports that send at the end of the turn.
     flushes: RefCell<Vec<Foreign>>,
+    /// A visitor came since the loop last looked.
+    pub(crate) visited: Cell<bool>,
 }
 
 pub type LoopReactor = Reactor<Work, Source>;
@@ -107,6 +111,11 @@ impl LoopCore {
     pub fn of<'a>(event_loop: &'a Obj<'_>) -> &'a LoopCore {
         // SAFETY: called with what a `LoopCore` method gave as `this` only.
         unsafe { native::body(event_loop) }
+    }
+
+    /// The way in for other threads.
+    pub(crate) fn visitors(&self) -> Post<Work> {
+        self.post.clone()
     }
 
     /// Uses the reactor; `body` runs no Python and drops nothing of it.
@@ -221,6 +230,7 @@ impl Native for LoopCore {
                 buffer: RefCell::default(),
                 turn: Cell::new(0),
                 flushes: RefCell::default(),
+                visited: Cell::new(false),
             },
             task_factory: Place::default(),
         })

@@ -16,6 +16,9 @@ mod handle;
 mod tls;
 mod transport;
 mod types;
+mod visit;
+
+pub use visit::{Visit, Visitors};
 
 /// What the module keeps in each interpreter.
 pub struct State {

@@ -40,6 +40,7 @@ names! {
 }
 
 pub struct Types {
+    pub core: Member,
     pub handle: Member,
     pub timer: Member,
     pub stream: Member,
@@ -78,6 +79,7 @@ impl Types {
         let write_pipe = native::make_as::<Stream>(module, &pipe::WRITER)?;
         add(module, c"WritePipe", &write_pipe)?;
         Ok(Arc::new(Types {
+            core: Member::new(core),
             handle: Member::new(deferred::make::<Plain>(module)?),
             timer: Member::new(deferred::make::<Timer>(module)?),
             stream: Member::new(native::make::<Stream>(module)?),

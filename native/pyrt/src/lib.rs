@@ -11,6 +11,7 @@ pub mod call;
 pub mod class;
 pub mod contain;
 pub mod container;
+pub mod coroutine;
 pub mod cpu;
 pub mod deferred;
 pub mod embed;

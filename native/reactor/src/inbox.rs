@@ -139,6 +139,31 @@ impl<W, K: Wake> Inbox<W, K> {
         }
     }
 
+    /// Looks for a post for so many nanoseconds, awake. Never by giving the processor up: whoever
+    /// posts is woken on another one.
+    #[cfg(not(loom))]
+    pub fn look(&self, nanoseconds: u64) -> bool {
+        let end = crate::clock::now() + nanoseconds;
+        loop {
+            for _ in 0..16 {
+                // Relaxed: `take` looks again, with the order it needs.
+                if self.0.0.posted.load(Ordering::Relaxed) {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if crate::clock::now() >= end {
+                return false;
+            }
+        }
+    }
+
+    /// The model has no time.
+    #[cfg(loom)]
+    pub fn look(&self, _nanoseconds: u64) -> bool {
+        false
+    }
+
     /// Says that the loop is about to sleep. `false`: there is work, or the end of it; don't.
     pub fn fall_asleep(&self) -> bool {
         let shared = &*self.0.0;

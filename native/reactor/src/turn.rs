@@ -28,6 +28,14 @@ pub trait Host<W, S> {
         false
     }
 
+    /// How many nanoseconds to look for posts, with what others need given up, before it sleeps.
+    fn linger(&mut self) -> u64 {
+        0
+    }
+
+    /// Whether a post came while it looked.
+    fn lingered(&mut self, _came: bool) {}
+
     /// Runs one piece of work. `Break` ends the turn; what is left stays ready.
     fn run(&mut self, reactor: &mut Reactor<W, S>, work: W) -> ControlFlow<()>;
 
@@ -230,10 +238,17 @@ impl<W, S> Reactor<W, S> {
             self.timeout()
         };
         if timeout == Some(0) {
-            if self.watched == 0 {
-                return Ok(Waited::Done);
+            return self.peek();
+        }
+        let linger = host.linger();
+        if linger > 0 && timeout.is_none_or(|timeout| timeout > linger) {
+            host.before_wait();
+            let came = self.inbox.look(linger);
+            host.after_wait();
+            host.lingered(came);
+            if came {
+                return self.peek();
             }
-            return self.poller.wait(timeout);
         }
         if !self.inbox.fall_asleep() {
             return self.poller.wait(Some(0));
@@ -243,6 +258,14 @@ impl<W, S> Reactor<W, S> {
         self.inbox.awake();
         host.after_wait();
         waited
+    }
+
+    /// Looks at the descriptors, if there are any, without a wait.
+    fn peek(&mut self) -> io::Result<Waited> {
+        if self.watched == 0 {
+            return Ok(Waited::Done);
+        }
+        self.poller.wait(Some(0))
     }
 
     fn timeout(&mut self) -> Option<u64> {

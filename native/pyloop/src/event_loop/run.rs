@@ -16,6 +16,11 @@ use super::{LoopCore, LoopReactor, Source, Work};
 
 /// Turns without a sleep after which the GIL is offered to others: callbacks in C never look.
 const POLITE: u32 = 64;
+/// Nanoseconds for which the next visitor is looked for.
+const LINGER: u64 = 20_000;
+/// After so many looks in vain the loop sleeps at once, and looks again only now and then.
+const MOST_MISSES: u32 = 4;
+const PROBE_EVERY: u32 = 32;
 
 /// Runs the work of a loop in Python.
 pub(super) struct Driver<'a, 'py> {
@@ -23,6 +28,8 @@ pub(super) struct Driver<'a, 'py> {
     this: &'a Obj<'py>,
     pause: Option<Pause>,
     slept: bool,
+    /// Looks for visitors in vain, one after another.
+    misses: u32,
     /// What ends `run_forever`: `KeyboardInterrupt`, `SystemExit`, a bug in the exception handler.
     failure: Option<PyError<'py>>,
 }
@@ -101,6 +108,10 @@ impl<'py> Driver<'_, 'py> {
                 let transport = transport.0.obj(self.py());
                 self.core.lost(&transport)
             }
+            Work::Visit(visit) => {
+                self.core.io.visited.set(true);
+                visit.visit(self.this)
+            }
             Work::Other(handle) => {
                 let (handle, names) = (handle.0.get(self.py()), &self.core.types.names);
                 let cancelled = handle.getattr(&names._cancelled.get(self.py()))?;
@@ -128,6 +139,24 @@ impl Host<Work, Source> for Driver<'_, '_> {
 
     fn after_wait(&mut self) {
         self.pause = None;
+    }
+
+    /// Looking pays while visitors come in quick succession, and only then.
+    fn linger(&mut self) -> u64 {
+        if !self.core.io.visited.replace(false) {
+            return 0;
+        }
+        let look = self.misses < MOST_MISSES || self.misses.is_multiple_of(PROBE_EVERY);
+        if look {
+            LINGER
+        } else {
+            self.lingered(false);
+            0
+        }
+    }
+
+    fn lingered(&mut self, came: bool) {
+        self.misses = if came { 0 } else { self.misses.wrapping_add(1) };
     }
 
     #[inline]
@@ -175,6 +204,7 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, once: bool) -> PyResult<'py, Obj
         this,
         pause: None,
         slept: false,
+        misses: 0,
         failure: None,
     };
     let done = drive(core, &mut driver, once);

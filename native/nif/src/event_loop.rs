@@ -1,0 +1,237 @@
+//! An event loop of the node: jobs come in, become tasks, and are answered when these are over.
+//!
+//! Thread: shared. `push`, `cancel` and `close` are called by schedulers and only post (I9); what
+//! touches Python is in `start` and `serve`, on the loop's own thread.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crew::Refused;
+use crew::sync::lock;
+use pyloop::Visitors;
+use pyrt::{Attached, Kept, Obj};
+
+use crate::closing;
+use crate::failure::Failure;
+use crate::interp::{Interp, World};
+use crate::job::{Job, Op};
+use crate::{release, watch};
+
+mod nifs;
+mod serve;
+mod start;
+
+pub use start::task_over;
+
+/// Tasks that wait, per place in the queue: what is suspended costs memory only.
+const TASKS_PER_PLACE: usize = 100;
+
+pub struct Loop {
+    interp: Arc<Interp>,
+    max_queue: usize,
+    inbox: Mutex<Inbox>,
+    /// The way to the loop's thread, once that is up.
+    way: OnceLock<Visitors>,
+    tools: OnceLock<start::Tools>,
+    /// Who waits for which task.
+    waiting: Mutex<HashMap<u64, Waiting>>,
+    /// Jobs that were started here.
+    started: AtomicU64,
+}
+
+/// What others have posted and the loop has not seen yet.
+struct Inbox {
+    jobs: VecDeque<Box<Job>>,
+    /// Tasks to be cancelled; each was admitted once, so this has their bound (I8).
+    cancels: Vec<u64>,
+    open: bool,
+    /// Somebody has told the loop's thread to look here.
+    told: bool,
+}
+
+/// A task, and the job that is answered when it is over.
+struct Waiting {
+    job: Box<Job>,
+    task: Kept,
+}
+
+impl Loop {
+    fn new(interp: Arc<Interp>, max_queue: usize) -> Arc<Self> {
+        Arc::new(Loop {
+            interp,
+            max_queue,
+            inbox: Mutex::new(Inbox {
+                jobs: VecDeque::new(),
+                cancels: Vec::new(),
+                open: true,
+                // The thread looks by itself when it is up.
+                told: true,
+            }),
+            way: OnceLock::new(),
+            tools: OnceLock::new(),
+            waiting: Mutex::default(),
+            started: AtomicU64::new(0),
+        })
+    }
+
+    /// Admits a job, or says why not and gives it back. Never waits.
+    pub fn push(self: &Arc<Self>, job: Box<Job>) -> Result<(), (Box<Job>, Refused)> {
+        let full = lock(&self.waiting).len() >= self.max_queue.saturating_mul(TASKS_PER_PLACE);
+        let tell = {
+            let mut inbox = lock(&self.inbox);
+            if !inbox.open {
+                return Err((job, Refused::Closed));
+            }
+            if full || inbox.jobs.len() >= self.max_queue {
+                return Err((job, Refused::Overload));
+            }
+            inbox.jobs.push_back(job);
+            !std::mem::replace(&mut inbox.told, true)
+        };
+        if tell {
+            self.tell();
+        }
+        Ok(())
+    }
+
+    /// Puts back a job that was admitted before.
+    fn resume(self: &Arc<Self>, job: Box<Job>) {
+        let tell = {
+            let mut inbox = lock(&self.inbox);
+            inbox.jobs.push_back(job);
+            !std::mem::replace(&mut inbox.told, true)
+        };
+        if tell {
+            self.tell();
+        }
+    }
+
+    /// The task of a job is told to stop.
+    pub fn cancel(self: &Arc<Self>, id: u64) {
+        let tell = {
+            let mut inbox = lock(&self.inbox);
+            inbox.cancels.push(id);
+            !std::mem::replace(&mut inbox.told, true)
+        };
+        if tell {
+            self.tell();
+        }
+    }
+
+    /// Refuses work from now on; the watch answers what is there, the thread ends.
+    pub fn close(self: &Arc<Self>) {
+        {
+            let mut inbox = lock(&self.inbox);
+            inbox.open = false;
+            inbox.told = true;
+        }
+        watch::close_loop(self.clone());
+        self.tell();
+    }
+
+    fn is_open(&self) -> bool {
+        lock(&self.inbox).open
+    }
+
+    /// Answers everything that was accepted (I4).
+    pub fn refuse_all(self: &Arc<Self>) {
+        let queued = std::mem::take(&mut lock(&self.inbox).jobs);
+        queued.into_iter().for_each(closing::refuse);
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        if waiting.is_empty() {
+            return;
+        }
+        for (_, Waiting { job, task }) in waiting {
+            drop(task);
+            job.ticket.leave_loop();
+            closing::stop(job);
+        }
+        release::soon();
+    }
+
+    fn tell(self: &Arc<Self>) {
+        if let Some(way) = self.way.get()
+            && !way.post(Box::new(start::Arrived(self.clone())))
+        {
+            // The thread is gone: nobody else answers.
+            watch::close_loop(self.clone());
+        }
+    }
+
+    /// The next job; they stay here until then, for whoever closes the loop.
+    fn next_job(&self) -> Option<Box<Job>> {
+        lock(&self.inbox).jobs.pop_front()
+    }
+
+    /// The thread has begun to look: from here on it must be told again.
+    fn seen(&self) -> Vec<u64> {
+        let mut inbox = lock(&self.inbox);
+        inbox.told = false;
+        std::mem::take(&mut inbox.cancels)
+    }
+
+    /// Whether there is something left for the next turn; then the thread comes by itself.
+    fn comes_again(&self) -> bool {
+        let mut inbox = lock(&self.inbox);
+        let left = !inbox.jobs.is_empty() && inbox.open;
+        left && !std::mem::replace(&mut inbox.told, true)
+    }
+
+    /// `{Queued, Waiting, Started}`
+    fn counts(&self) -> (usize, usize, u64) {
+        let (queued, waiting) = (lock(&self.inbox).jobs.len(), lock(&self.waiting).len());
+        // Relaxed: a number for people.
+        (queued, waiting, self.started.load(Ordering::Relaxed))
+    }
+}
+
+/// Whether what a call gave is for the job's loop to await.
+pub fn is_to_be_awaited(job: &Job, value: &Obj<'_>) -> bool {
+    job.event_loop.is_some()
+        && match job.op {
+            Op::Async => value.is_awaitable(),
+            Op::AsyncCollect => value.is_async_iterable(),
+            _ => false,
+        }
+}
+
+/// A worker has called the function: its loop awaits what that gave.
+pub fn hand_over(mut job: Box<Job>, value: Obj<'_>) {
+    let Some(event_loop) = job.event_loop.clone() else {
+        return job.recycle();
+    };
+    job.awaitable = Some(Kept::new(value));
+    if job.ticket.pause() {
+        event_loop.resume(job);
+    } else {
+        job.recycle();
+    }
+}
+
+/// What a call gave on a thread of a pool: items that need no loop are taken here, and where there
+/// is no loop (a context has a thread of its own) the thread awaits by itself.
+pub fn settle<'py>(
+    world: &World<'_, 'py>,
+    job: &mut Job,
+    value: Obj<'py>,
+) -> Result<Obj<'py>, Failure<'py>> {
+    let collect = job.op == Op::AsyncCollect;
+    if collect && !value.is_async_iterable() {
+        job.op = Op::Collect;
+        return Ok(value.iter()?);
+    }
+    if job.event_loop.is_some() || !(collect || value.is_awaitable()) {
+        return Ok(value);
+    }
+    let way = if collect {
+        c"collect_here"
+    } else {
+        c"run_here"
+    };
+    Ok(helpers(world.py)?.call_method(way, &[&value])?)
+}
+
+fn helpers(py: Attached<'_>) -> pyrt::PyResult<'_, Obj<'_>> {
+    pyrt::call::import_c(py, c"erlang._tasks")
+}

@@ -1,0 +1,184 @@
+//! What Erlang asks of the loops.
+//!
+//! Thread: schedulers. Nothing here takes the GIL or waits (I9).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crew::Refused;
+use rustler::types::atom::Atom;
+use rustler::{Encoder, Env, LocalPid, Monitor, NifResult, Resource, ResourceArc, Term};
+
+use super::{Loop, serve};
+use crate::job::{Job, Reply, TicketRef};
+use crate::slot::Slot;
+use crate::submit::{dead_reference, order, refusal};
+use crate::{atoms, runtime};
+
+/// A loop; closed when the process that made it is gone.
+pub struct LoopRef {
+    event_loop: Arc<Loop>,
+}
+
+#[rustler::resource_impl]
+impl Resource for LoopRef {
+    const IMPLEMENTS_DOWN: bool = true;
+
+    fn down<'a>(&'a self, _env: Env<'a>, _pid: LocalPid, _monitor: Monitor) {
+        self.event_loop.close();
+    }
+}
+
+/// A new loop with its thread; both belong to the calling process.
+#[rustler::nif]
+fn loop_new(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {
+    let interp = runtime::started_interp().ok_or(rustler::Error::BadArg)?;
+    let event_loop = Loop::new(interp, max_queue);
+    let resource = ResourceArc::new(LoopRef {
+        event_loop: event_loop.clone(),
+    });
+    resource
+        .monitor(Some(env), &env.pid())
+        .ok_or(rustler::Error::BadArg)?;
+    serve::start(&event_loop, env.pid()).map_err(|_| rustler::Error::BadArg)?;
+    Ok(resource)
+}
+
+#[rustler::nif]
+fn loop_close(event_loop: ResourceArc<LoopRef>) -> Atom {
+    event_loop.event_loop.close();
+    atoms::ok()
+}
+
+/// `{Queued, Waiting, Started}`
+#[rustler::nif]
+fn loop_info(event_loop: ResourceArc<LoopRef>) -> (usize, usize, u64) {
+    event_loop.event_loop.counts()
+}
+
+/// `{Key, Answer}` will come. Returns the job's number, or the atom that says why not.
+#[rustler::nif]
+fn loop_submit<'a>(
+    env: Env<'a>,
+    slot: ResourceArc<Slot>,
+    key: Term<'a>,
+    event_loop: ResourceArc<LoopRef>,
+    code: u32,
+    flags: u32,
+    payload: Term<'a>,
+) -> NifResult<Term<'a>> {
+    let Some(mut job) = prepare(slot, &event_loop, code, flags, payload)? else {
+        return Ok(atoms::not_running().encode(env));
+    };
+    job.reply = Reply::Key(job.env.copy(key));
+    let ticket = job.ticket.clone();
+    Ok(match admit(job) {
+        Ok(()) => ticket.id().encode(env),
+        Err(refused) => refusal(refused).encode(env),
+    })
+}
+
+/// `{Tag, Ref, Answer}` will come to `to`. Returns `{ok, Ref}` or `{Why, Ref}`.
+#[rustler::nif]
+fn loop_spawn<'a>(
+    slot: ResourceArc<Slot>,
+    to: LocalPid,
+    tag: Atom,
+    event_loop: ResourceArc<LoopRef>,
+    code: u32,
+    flags: u32,
+    payload: Term<'a>,
+) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
+    let Some(mut job) = prepare(slot, &event_loop, code, flags, payload)? else {
+        return Ok((atoms::not_running(), dead_reference()));
+    };
+    let reference = ResourceArc::new(TicketRef {
+        ticket: job.ticket.clone(),
+        stream: None,
+    });
+    job.reply = Reply::Message {
+        to,
+        tag,
+        reference: reference.clone(),
+    };
+    Ok(match admit(job) {
+        Ok(()) => (atoms::ok(), reference),
+        Err(refused) => (refusal(refused), reference),
+    })
+}
+
+/// Nobody waits. Returns `ok` or why not.
+#[rustler::nif]
+fn loop_cast<'a>(
+    slot: ResourceArc<Slot>,
+    event_loop: ResourceArc<LoopRef>,
+    code: u32,
+    flags: u32,
+    payload: Term<'a>,
+) -> NifResult<Atom> {
+    let Some(mut job) = prepare(slot, &event_loop, code, flags, payload)? else {
+        return Ok(atoms::not_running());
+    };
+    job.reply = Reply::Nobody;
+    Ok(match push(job) {
+        Ok(()) => atoms::ok(),
+        Err(refused) => refusal(refused),
+    })
+}
+
+/// The longest a caller looks for its answer before it sleeps: going to sleep costs as much.
+const LINGER: Duration = Duration::from_micros(10);
+
+/// Looks a moment for the message of a job, where messages have come that quickly of late.
+#[rustler::nif]
+fn linger<'a>(env: Env<'a>, slot: ResourceArc<Slot>, job: Term<'a>) -> Atom {
+    let ticket = match job.decode::<ResourceArc<TicketRef>>() {
+        Ok(reference) => Some(reference.ticket.clone()),
+        Err(_) => job.decode().ok().and_then(|id| slot.job(id)),
+    };
+    if let Some(ticket) = ticket
+        && !ticket.is_over()
+        && slot.linger.has()
+    {
+        slot.linger.learn(crew::spin(LINGER, || ticket.is_over()));
+        rustler::schedule::consume_timeslice(env, 1);
+    }
+    atoms::ok()
+}
+
+/// A job for a loop. Its workers are those of the main pool: without one there is no application.
+fn prepare(
+    slot: ResourceArc<Slot>,
+    event_loop: &ResourceArc<LoopRef>,
+    code: u32,
+    flags: u32,
+    payload: Term<'_>,
+) -> NifResult<Option<Box<Job>>> {
+    let Some(pool) = runtime::main_pool() else {
+        return Ok(None);
+    };
+    let mut job = order(slot, pool, code, flags)?;
+    if !job.fill(payload) {
+        return Err(rustler::Error::BadArg);
+    }
+    job.event_loop = Some(event_loop.event_loop.clone());
+    Ok(Some(job))
+}
+
+/// Queues a job that ends with its caller.
+fn admit(job: Box<Job>) -> Result<(), Refused> {
+    job.slot.remember(job.ticket.clone());
+    push(job)
+}
+
+fn push(mut job: Box<Job>) -> Result<(), Refused> {
+    job.decodes = Some(job.pool.interp.exported.decodes());
+    let Some(event_loop) = job.event_loop.clone() else {
+        return Err(Refused::Closed);
+    };
+    event_loop.push(job).map_err(|(job, refused)| {
+        job.ticket.cancel();
+        job.recycle();
+        refused
+    })
+}

@@ -1,0 +1,67 @@
+//! The thread of a loop: sleeps in epoll with the GIL released, and ends when the loop is closed.
+//!
+//! Thread: `py-loop`, one per loop, with one thread state for life.
+
+use std::sync::Arc;
+
+use pyloop::Visitors;
+use pyrt::error::Builtin;
+use pyrt::thread::{ThreadState, spawn_named};
+use pyrt::{Attached, PyError, PyResult, contain};
+use rustler::LocalPid;
+
+use super::start::{Arrived, Tools};
+use super::{Loop, helpers};
+use crate::here::here;
+use crate::{atoms, log};
+
+/// Starts the thread; `owner` hears `{py_worker_down, Why}` if it ends by itself.
+pub(super) fn start(this: &Arc<Loop>, owner: LocalPid) -> std::io::Result<()> {
+    let this = this.clone();
+    spawn_named("py-loop", move || {
+        let me = here();
+        me.set_owner(owner);
+        let served = contain("loop", || {
+            let mut state = ThreadState::new(this.interp.python())?;
+            state.attached(|py| {
+                if let Err(error) = serve(py, &this) {
+                    let text = format!("an event loop ended: {}", error.value().display());
+                    log::failure(&text);
+                }
+            });
+            Some(())
+        });
+        let open = this.is_open();
+        this.close();
+        this.refuse_all();
+        match served {
+            Err(_) => me.tell_owner(atoms::panicked()),
+            Ok(_) if open => me.tell_owner(atoms::stopped()),
+            Ok(_) => {}
+        }
+    })
+    .map(drop)
+}
+
+/// Runs the loop until it is closed.
+fn serve<'py>(py: Attached<'py>, this: &Arc<Loop>) -> PyResult<'py, ()> {
+    let helpers = helpers(py)?;
+    let event_loop = helpers.call_method(c"new_loop", &[])?;
+    let _ = this.tools.set(Tools::make(py)?);
+    let way = this
+        .interp
+        .native(py)
+        .and_then(|native| Visitors::of(&native, &event_loop));
+    let Some(way) = way else {
+        let text = "not a loop of this node";
+        return Err(PyError::new(py, Builtin::SystemError, text));
+    };
+    // What was posted before the way was known.
+    way.post(Box::new(Arrived(this.clone())));
+    let _ = this.way.set(way);
+    while this.is_open() {
+        helpers.call_method(c"serve", &[&event_loop])?;
+    }
+    helpers.call_method(c"end", &[&event_loop])?;
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! Jobs become tasks: a visit takes all that was posted since the last one, as one batch.
+//!
+//! Thread: the loop's own, attached, inside of a turn.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crew::sync::lock;
+use pyrt::call::Apart;
+use pyrt::coroutine::Makes;
+use pyrt::{Attached, Kept, Obj, PyResult, contain, kept};
+
+use super::{Loop, Waiting, helpers};
+use crate::closing;
+use crate::erts::Raw;
+use crate::failure::Failure;
+use crate::interp::World;
+use crate::job::{Job, Op};
+use crate::reply;
+use crate::run::{self, JobHost};
+use crate::submit;
+
+/// Jobs started in one visit: descriptors and timers have their turn after so many.
+const MOST: usize = 256;
+/// Tasks that start at once, and are over at once if they never wait.
+const EAGER: bool = pyrt::BUILT_FOR.1 >= 12;
+
+/// Names and classes, found once.
+pub(super) struct Tools {
+    task: Kept,
+    /// Keyword names for `task`.
+    names: Kept,
+    cancelled: Kept,
+    collect: Kept,
+    wrap: Kept,
+    co_flags: Kept,
+    done: Kept,
+    result: Kept,
+    add_done_callback: Kept,
+    cancel: Kept,
+}
+
+/// The same, for one visit.
+struct Hands<'a, 'py> {
+    this: &'a Arc<Loop>,
+    world: &'a World<'a, 'py>,
+    event_loop: &'a Obj<'py>,
+    tools: &'a Tools,
+}
+
+impl Tools {
+    pub(super) fn make(py: Attached<'_>) -> PyResult<'_, Self> {
+        let (asyncio, helpers) = (pyrt::call::import_c(py, c"asyncio")?, helpers(py)?);
+        let word = |text| Obj::interned(py, text).map(Kept::new);
+        let mut names = vec![Obj::interned(py, "loop")?];
+        if EAGER {
+            names.push(Obj::interned(py, "eager_start")?);
+        }
+        Ok(Tools {
+            task: Kept::new(asyncio.getattr_c(c"Task")?),
+            names: Kept::new(Obj::tuple(py, names.into_iter())?),
+            cancelled: Kept::new(asyncio.getattr_c(c"CancelledError")?),
+            collect: Kept::new(helpers.getattr_c(c"collect")?),
+            wrap: Kept::new(helpers.getattr_c(c"wrap")?),
+            co_flags: word("co_flags")?,
+            done: word("done")?,
+            result: word("result")?,
+            add_done_callback: word("add_done_callback")?,
+            cancel: word("cancel")?,
+        })
+    }
+}
+
+/// Somebody has posted.
+pub(super) struct Arrived(pub(super) Arc<Loop>);
+
+impl pyloop::Visit for Arrived {
+    fn visit<'py>(self: Box<Self>, event_loop: &Obj<'py>) -> PyResult<'py, ()> {
+        let (this, py) = (self.0, event_loop.py());
+        let cancels = this.seen();
+        kept::release_dropped(py);
+        this.interp.release_exported(py);
+        let visited = this
+            .interp
+            .with(py, |world| visit(&this, world, event_loop, cancels));
+        if let Some(Err(error)) = visited {
+            error.unraisable(c"starting tasks");
+        }
+        this.interp.flush_line(py);
+        if !this.is_open() {
+            event_loop.call_method(c"stop", &[])?;
+        } else if this.comes_again() {
+            this.tell();
+        }
+        Ok(())
+    }
+}
+
+fn visit<'py>(
+    this: &Arc<Loop>,
+    world: &World<'_, 'py>,
+    event_loop: &Obj<'py>,
+    cancels: Vec<u64>,
+) -> PyResult<'py, ()> {
+    let Some(tools) = this.tools.get() else {
+        return Ok(());
+    };
+    // A context of its own: what is set in it for one job, the next one sets anew.
+    let _apart = Apart::enter(world.py)?;
+    let hands = Hands {
+        this,
+        world,
+        event_loop,
+        tools,
+    };
+    for id in cancels {
+        hands.cancel(id);
+    }
+    let mut count = 0;
+    while count < MOST
+        && let Some(job) = this.next_job()
+    {
+        hands.start(job);
+        count += 1;
+    }
+    // Relaxed: a number for people.
+    this.started.fetch_add(count as u64, Ordering::Relaxed);
+    Ok(())
+}
+
+/// What a job needs next.
+enum Next<'py> {
+    Await(Obj<'py>),
+    /// A plain function, or one that must be imported first: a worker calls it.
+    CallElsewhere,
+}
+
+impl<'py> Hands<'_, 'py> {
+    fn start(&self, mut job: Box<Job>) {
+        if !job.ticket.start_task(self.this) {
+            return job.recycle();
+        }
+        let next = contain("task", || self.next(&mut job));
+        let next =
+            next.unwrap_or_else(|place| Err(Failure::BadArgument(format!("a bug in {}", place.0))));
+        match next {
+            Ok(Next::Await(coroutine)) => self.run(job, &coroutine),
+            Ok(Next::CallElsewhere) => call_elsewhere(job),
+            Err(failure) => self.answer(job, Err(failure)),
+        }
+    }
+
+    /// The coroutine of a job.
+    fn next(&self, job: &mut Job) -> Result<Next<'py>, Failure<'py>> {
+        let py = self.world.py;
+        self.world.interp.tasks.enter(py, job)?;
+        if let Some(given) = job.awaitable.take() {
+            let Some(given) = given.get(py) else {
+                return Err(Failure::Died);
+            };
+            return self.awaitable(job.op, given).map(Next::Await);
+        }
+        let segments = job.segments();
+        let host = JobHost {
+            world: self.world,
+            job,
+        };
+        let (module, name) = etf::decode_names(&self.world.bound, &host, run::input(&segments))?;
+        if !run::is_at_hand(&module)? {
+            return Ok(Next::CallElsewhere);
+        }
+        let function = run::find(self.world, job, &module, &name)?;
+        let makes = match self.tools.co_flags.get(py) {
+            Some(co_flags) => function.makes(&co_flags)?,
+            None => Makes::Other,
+        };
+        match (makes, job.op) {
+            (Makes::Coroutine, Op::Async) | (Makes::AsyncGenerator, Op::AsyncCollect) => {}
+            _ => return Ok(Next::CallElsewhere),
+        }
+        let mut args = Vec::new();
+        let call = etf::decode_call(&self.world.bound, &host, run::input(&segments), &mut args)?;
+        drop(segments);
+        job.decodes = None;
+        let given = function.call_owned(&args, call.names.as_ref())?;
+        self.awaitable(job.op, given).map(Next::Await)
+    }
+
+    /// A coroutine that gives the job's value.
+    fn awaitable(&self, op: Op, given: Obj<'py>) -> Result<Obj<'py>, Failure<'py>> {
+        let wrapper = match op {
+            Op::AsyncCollect => &self.tools.collect,
+            _ if given.is_coroutine() => return Ok(given),
+            _ => &self.tools.wrap,
+        };
+        match wrapper.get(self.world.py) {
+            Some(wrapper) => Ok(wrapper.call(&[&given])?),
+            None => Err(Failure::Died),
+        }
+    }
+
+    fn run(&self, job: Box<Job>, coroutine: &Obj<'py>) {
+        match self.task(coroutine) {
+            Ok((task, true)) => self.finish(job, &task),
+            Ok((task, false)) => self.wait(job, task),
+            Err(error) => self.answer(job, Err(error.into())),
+        }
+    }
+
+    /// A task, and whether it is over already.
+    fn task(&self, coroutine: &Obj<'py>) -> PyResult<'py, (Obj<'py>, bool)> {
+        let (py, tools) = (self.world.py, self.tools);
+        let (Some(class), Some(names)) = (tools.task.get(py), tools.names.get(py)) else {
+            return Err(gone(py));
+        };
+        if !EAGER {
+            let task = class.call_few([coroutine, self.event_loop], Some(&names))?;
+            return Ok((task, false));
+        }
+        let eager = Obj::bool(py, true);
+        let task = class.call_few([coroutine, self.event_loop, &eager], Some(&names))?;
+        let over = match tools.done.get(py) {
+            Some(done) => task.call_named(&done, [])?.is_truthy()?,
+            None => false,
+        };
+        Ok((task, over))
+    }
+
+    /// The job is answered when the task is over.
+    fn wait(&self, job: Box<Job>, task: Obj<'py>) {
+        let (py, id) = (self.world.py, job.ticket.id());
+        let done = self.world.interp.tasks.done(py, self.this, id);
+        let added = done.and_then(|done| match (done, self.tools.add_done_callback.get(py)) {
+            (Some(done), Some(name)) => task.call_named(&name, [&done]).map(drop),
+            _ => Err(gone(py)),
+        });
+        match added {
+            Ok(()) => {
+                let task = Kept::new(task);
+                lock(&self.this.waiting).insert(id, Waiting { job, task });
+            }
+            Err(error) => self.answer(job, Err(error.into())),
+        }
+    }
+
+    fn cancel(&self, id: u64) {
+        let py = self.world.py;
+        let task = match lock(&self.this.waiting).get(&id) {
+            Some(waiting) => waiting.task.get(py),
+            None => None,
+        };
+        if let (Some(task), Some(cancel)) = (task, self.tools.cancel.get(py))
+            && let Err(error) = task.call_named(&cancel, [])
+        {
+            error.unraisable(c"cancelling a task");
+        }
+    }
+
+    fn finish(&self, job: Box<Job>, task: &Obj<'py>) {
+        finish(self.this, self.world, self.tools, job, task);
+    }
+
+    fn answer(&self, job: Box<Job>, outcome: Result<Obj<'py>, Failure<'py>>) {
+        job.ticket.leave_loop();
+        reply::answer(self.world, job, outcome);
+    }
+}
+
+fn gone(py: Attached<'_>) -> pyrt::PyError<'_> {
+    pyrt::PyError::new(
+        py,
+        pyrt::error::Builtin::RuntimeError,
+        "the loop belongs to another interpreter",
+    )
+}
+
+/// Gives a job to the workers; should these refuse it, its caller hears so.
+fn call_elsewhere(job: Box<Job>) {
+    job.ticket.leave_loop();
+    if !job.ticket.pause() {
+        return job.recycle();
+    }
+    let pool = job.pool.clone();
+    if let Err((job, refused)) = pool.push(job) {
+        if job.ticket.start(&crate::here::here(), &job.pool.interp) {
+            closing::fail(job, Raw::atom(submit::refusal(refused)));
+        } else {
+            job.recycle();
+        }
+    }
+}
+
+/// The outcome of a task that is over goes to whom it was for.
+fn finish<'py>(this: &Loop, world: &World<'_, 'py>, tools: &Tools, job: Box<Job>, task: &Obj<'py>) {
+    let py = world.py;
+    let outcome = match tools.result.get(py) {
+        Some(result) => task.call_named(&result, []),
+        None => Err(gone(py)),
+    };
+    let outcome = outcome.map_err(|error| {
+        let class = tools.cancelled.get(py);
+        let cancelled = class.is_some_and(|class| error.value().is_subtype(&class));
+        let failure = match cancelled {
+            false => Failure::Raised(error),
+            true if this.is_open() => Failure::Cancelled,
+            true => Failure::Died,
+        };
+        run::settle_failure(&job, failure)
+    });
+    job.ticket.leave_loop();
+    reply::answer(world, job, outcome);
+}
+
+/// A task is over: its job is answered, unless that was done already.
+pub fn task_over(this: &Arc<Loop>, id: u64, task: &Obj<'_>) {
+    let waiting = lock(&this.waiting).remove(&id);
+    let (Some(Waiting { job, task: kept }), Some(tools)) = (waiting, this.tools.get()) else {
+        return;
+    };
+    let py = task.py();
+    this.interp
+        .with(py, |world| finish(this, world, tools, job, task));
+    kept.release(py);
+}

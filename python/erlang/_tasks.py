@@ -1,0 +1,79 @@
+"""The node's own loops: what a thread of the node runs, and the coroutines around a user's."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from erlang._loop import ErlangEventLoop
+from erlang._run import run
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable, Awaitable
+
+T = TypeVar("T")
+
+# Seconds that tasks have to end when their loop does.
+_PATIENCE = 1.0
+
+
+def new_loop() -> ErlangEventLoop:
+    """A loop for the calling thread."""
+    loop = ErlangEventLoop()
+    asyncio.set_event_loop(loop)
+    return loop
+
+
+def serve(loop: ErlangEventLoop) -> None:
+    """Runs until somebody stops the loop; the node asks whether it was meant so."""
+    try:
+        loop.run_forever()
+    except (SystemExit, KeyboardInterrupt):
+        # The task that raised it has it as its outcome: whoever waits for that is told.
+        pass
+    except BaseException:
+        logging.getLogger("erlang").exception("an event loop goes on after an exception")
+
+
+def end(loop: ErlangEventLoop) -> None:
+    """Cancels what is left and closes the loop."""
+    try:
+        loop.run_until_complete(_end_tasks())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _end_tasks() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_PATIENCE)
+
+
+async def wrap(awaitable: Awaitable[T]) -> T:
+    """A coroutine of anything that can be awaited."""
+    return await awaitable
+
+
+async def collect(items: AsyncIterable[T]) -> list[T]:
+    """All items; a generator is closed also when this is cancelled."""
+    if hasattr(items, "aclose"):
+        generator: AsyncGenerator[T, None] = items  # type: ignore[assignment]
+        async with aclosing(generator):
+            return [item async for item in generator]
+    return [item async for item in items]
+
+
+def run_here(awaitable: Awaitable[Any]) -> Any:
+    """Awaits on a loop of its own, on the calling thread."""
+    return run(wrap(awaitable))
+
+
+def collect_here(items: AsyncIterable[Any]) -> list[Any]:
+    """Collects on a loop of its own, on the calling thread."""
+    return run(collect(items))

@@ -1,0 +1,222 @@
+%% Asynchronous calls: the caller's process submits to a loop, and waits or not.
+%%
+%% Process: the caller's own.
+-module(py_async).
+
+-export([call/5, run/5, cast/4, spawn/5, relay/4, gather/2, collect/5]).
+
+-include("py_nif.hrl").
+
+%% `{async_result, Ref, Answer}' will come.
+-spec call(py_call:name(), py_call:name(), [term()], py_call:kwargs(), py:timeout_or_opts()) ->
+    reference().
+call(M, F, A, Kw, Opts) when Opts =:= #{} ->
+    case {py_call:payload(M, F, A, Kw), py_event_loop_pool:get_loop()} of
+        {{ok, Payload}, {ok, Loop}} -> spawn(Loop, self(), ?OP_ASYNC, 0, Payload);
+        {{ok, _}, Error} -> refused(self(), Error);
+        {Error, _} -> refused(self(), Error)
+    end;
+call(M, F, A, Kw, Opts) ->
+    with(M, F, A, Kw, Opts, fun(Payload, Options) ->
+        #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
+        Ref =
+            case place(Pool) of
+                {ok, Loop} -> spawn(Loop, To, ?OP_ASYNC, Flags, Payload);
+                {pool, Pool} -> py_call:spawn(To, async_result, Pool, ?OP_ASYNC, Flags, Payload);
+                {error, _} = Error -> refused(To, Error)
+            end,
+        ok = py_deadline:set(Ref, To, async_result, Limit),
+        Ref
+    end).
+
+with(M, F, A, Kw, Opts, Then) ->
+    case {py_call:payload(M, F, A, Kw), py_call:options(Opts)} of
+        {{ok, Payload}, {ok, Options}} -> Then(Payload, Options);
+        {{ok, _}, Error} -> refused(self(), Error);
+        {Error, _} -> refused(self(), Error)
+    end.
+
+%% The error comes as every answer does.
+refused(To, Error) ->
+    Ref = make_ref(),
+    _ = To ! {async_result, Ref, Error},
+    Ref.
+
+%% A context runs its coroutines itself; all else goes to a loop of the node.
+place(default) -> py_event_loop_pool:get_loop();
+place(Pool) -> {pool, Pool}.
+
+-spec spawn(py_nif:event_loop(), pid(), py_nif:op(), py_nif:flags(), py_nif:payload()) ->
+    py_nif:job_ref().
+spawn(Loop, To, Op, Flags, Payload) ->
+    case py_nif:loop_spawn(py_call:slot(), To, async_result, Loop, Op, Flags, Payload) of
+        {ok, Ref} ->
+            Ref;
+        {Refusal, Ref} ->
+            _ = To ! {async_result, Ref, {error, py_call:refused(Refusal)}},
+            Ref
+    end.
+
+%% The answer goes to `To' under a reference that was chosen by the caller.
+-spec relay(py_nif:event_loop(), pid(), reference(), py_nif:payload()) -> {ok, reference()}.
+relay(Loop, To, Ref, Payload) ->
+    %% Linked: it ends, and the task with it, when the caller dies.
+    Relay = spawn_link(fun() ->
+        Answer = await_key(Loop, ?OP_ASYNC, 0, Payload, infinity),
+        To ! {async_result, Ref, Answer}
+    end),
+    true = is_pid(Relay),
+    {ok, Ref}.
+
+%% Waits for the value.
+-spec run(py_call:name(), py_call:name(), [term()], py_call:kwargs(), py:timeout_or_opts()) ->
+    py:result().
+run(M, F, A, Kw, Opts) ->
+    sync(?OP_ASYNC, M, F, A, Kw, Opts).
+
+%% All items of a generator, also of an asynchronous one.
+-spec collect(py_call:name(), py_call:name(), [term()], py_call:kwargs(), py:timeout_or_opts()) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+collect(M, F, A, Kw, Opts) ->
+    sync(?OP_ASYNC_COLLECT, M, F, A, Kw, Opts).
+
+sync(Op, M, F, A, Kw, Opts) ->
+    case {py_call:payload(M, F, A, Kw), py_call:options(Opts)} of
+        {{ok, Payload}, {ok, #{pool := Pool, flags := Flags, timeout := Timeout}}} ->
+            case place(Pool) of
+                {ok, Loop} -> await_key(Loop, Op, Flags, Payload, Timeout);
+                {pool, Pool} -> py_call:sync(Pool, Op, Flags, Payload, Timeout);
+                {error, _} = Error -> Error
+            end;
+        {{ok, _}, Error} ->
+            Error;
+        {Error, _} ->
+            Error
+    end.
+
+await_key(Loop, Op, Flags, Payload, Timeout) ->
+    Slot = py_call:slot(),
+    %% Made in the function of its receive: the wait skips the rest of the mailbox.
+    Key = make_ref(),
+    case py_nif:loop_submit(Slot, Key, Loop, Op, Flags, Payload) of
+        Job when is_integer(Job) ->
+            ok = py_nif:linger(Slot, Job),
+            receive
+                {Key, Answer} -> py_call:decode(Answer)
+            after Timeout ->
+                %% I4: once cancel/2 has returned, no answer for Key can be sent any more.
+                ok = py_nif:cancel(Slot, Job),
+                receive
+                    {Key, Answer} -> py_call:decode(Answer)
+                after 0 -> {error, timeout}
+                end
+            end;
+        Refusal ->
+            {error, py_call:refused(Refusal)}
+    end.
+
+%% Nobody waits; a failure is logged.
+-spec cast(py_call:name(), py_call:name(), [term()], py_call:kwargs()) ->
+    ok | {error, py_error:reason()}.
+cast(M, F, A, Kw) ->
+    case {py_call:payload(M, F, A, Kw), py_event_loop_pool:get_loop()} of
+        {{ok, Payload}, {ok, Loop}} ->
+            case py_nif:loop_cast(py_call:slot(), Loop, ?OP_ASYNC, 0, Payload) of
+                ok -> ok;
+                Refusal -> {error, py_call:refused(Refusal)}
+            end;
+        {{ok, _}, Error} ->
+            Error;
+        {Error, _} ->
+            Error
+    end.
+
+%% All calls at once; their values in order, or every failure by the number of its call.
+-spec gather([tuple()], py:timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
+gather(Calls, Opts) when is_list(Calls) ->
+    case {payloads(Calls, 1, []), py_call:options(Opts), py_event_loop_pool:get_loop()} of
+        {{ok, Payloads}, {ok, Options}, {ok, Loop}} ->
+            Cancel = is_map(Opts) andalso maps:get(cancel, Opts, false),
+            together(Loop, Payloads, Options, Cancel);
+        {{error, _} = Error, _, _} ->
+            Error;
+        {_, {error, _} = Error, _} ->
+            Error;
+        {_, _, Error} ->
+            Error
+    end;
+gather(_Calls, _Opts) ->
+    {error, {bad_argument, calls}}.
+
+payloads([], _N, Done) -> {ok, lists:reverse(Done)};
+payloads([{M, F, A} | Rest], N, Done) -> payloads([{M, F, A, #{}} | Rest], N, Done);
+payloads([{M, F, A, Kw} | Rest], N, Done) ->
+    case py_call:payload(M, F, A, Kw) of
+        {ok, Payload} -> payloads(Rest, N + 1, [Payload | Done]);
+        {error, Reason} -> {error, {gather_failed, [{N, Reason}]}}
+    end;
+payloads(_, _N, _Done) ->
+    {error, {bad_argument, calls}}.
+
+together(Loop, Payloads, #{flags := Flags, timeout := Timeout}, Cancel) ->
+    Slot = py_call:slot(),
+    Deadline = deadline(Timeout),
+    Key = make_ref(),
+    {Jobs, Refused} = submit_all(Payloads, 1, {Slot, Key, Loop, Flags}, #{}, #{}),
+    Answers = wait_all(Slot, Key, Jobs, Refused, Deadline, Cancel),
+    result(Answers, maps:size(Answers)).
+
+submit_all([], _N, _How, Jobs, Refused) ->
+    {Jobs, Refused};
+submit_all([Payload | Rest], N, {Slot, Key, Loop, Flags} = How, Jobs, Refused) ->
+    case py_nif:loop_submit(Slot, {Key, N}, Loop, ?OP_ASYNC, Flags, Payload) of
+        Job when is_integer(Job) ->
+            submit_all(Rest, N + 1, How, Jobs#{N => Job}, Refused);
+        Refusal ->
+            Error = {error, py_call:refused(Refusal)},
+            submit_all(Rest, N + 1, How, Jobs, Refused#{N => Error})
+    end.
+
+wait_all(_Slot, _Key, Jobs, Answers, _Deadline, _Cancel) when map_size(Jobs) =:= 0 ->
+    Answers;
+wait_all(Slot, Key, Jobs, Answers, Deadline, Cancel) ->
+    receive
+        {{Key, N}, Encoded} ->
+            Answer = py_call:decode(Encoded),
+            Left = maps:remove(N, Jobs),
+            case Answer of
+                {error, _} when Cancel ->
+                    stop_all(Slot, Key, Left, Answers#{N => Answer}, cancelled);
+                _ ->
+                    wait_all(Slot, Key, Left, Answers#{N => Answer}, Deadline, Cancel)
+            end
+    after left(Deadline) ->
+        stop_all(Slot, Key, Jobs, Answers, timeout)
+    end.
+
+%% What is left is told to stop; an answer that came before it was is taken.
+stop_all(Slot, Key, Jobs, Answers, Why) ->
+    maps:fold(
+        fun(N, Job, Done) ->
+            ok = py_nif:cancel(Slot, Job),
+            receive
+                {{Key, N}, Encoded} -> Done#{N => py_call:decode(Encoded)}
+            after 0 -> Done#{N => {error, Why}}
+            end
+        end,
+        Answers,
+        Jobs
+    ).
+
+result(Answers, Count) ->
+    Ordered = [{N, maps:get(N, Answers)} || N <- lists:seq(1, Count)],
+    case [{N, Reason} || {N, {error, Reason}} <- Ordered] of
+        [] -> {ok, [Value || {_, {ok, Value}} <- Ordered]};
+        Failed -> {error, {gather_failed, Failed}}
+    end.
+
+deadline(infinity) -> infinity;
+deadline(Timeout) -> erlang:monotonic_time(millisecond) + Timeout.
+
+left(infinity) -> infinity;
+left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).

@@ -1,0 +1,119 @@
+%% Stands for one event loop: a thread that sleeps in epoll until there is work. The loop ends with
+%% this process, and this process with the loop; its supervisor starts another.
+-module(py_event_loop).
+
+-behaviour(gen_server).
+
+-export([start_link/0, start_link/1, get_loop/0, loop/1]).
+-export([run_async/2, run/3, run/4, create_task/3, create_task/4, await/1, await/2]).
+-export([spawn_task/3, spawn_task/4]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-export_type([event_loop/0, request/0]).
+
+-include("py_nif.hrl").
+
+%% The process of a loop, or what it stands for.
+-type event_loop() :: pid() | py_nif:event_loop().
+-type request() :: #{
+    module := py_call:name(),
+    func := py_call:name(),
+    args => [term()],
+    kwargs => py_call:kwargs(),
+    %% Where `{async_result, Ref, Answer}' goes, and with which Ref.
+    caller => pid(),
+    ref => reference()
+}.
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    start_link(#{}).
+
+-spec start_link(#{driver => thread}) -> {ok, pid()} | {error, term()}.
+start_link(Opts) when is_map(Opts) ->
+    case maps:get(driver, Opts, thread) of
+        thread -> gen_server:start_link(?MODULE, [], []);
+        _ -> {error, not_supported}
+    end.
+
+%% A loop of the pool.
+-spec get_loop() -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
+get_loop() ->
+    py_event_loop_pool:get_loop().
+
+%% What a process stands for.
+-spec loop(event_loop()) -> py_nif:event_loop().
+loop(Pid) when is_pid(Pid) -> gen_server:call(Pid, loop, infinity);
+loop(Loop) -> Loop.
+
+%% `{async_result, Ref, Answer}' goes to the caller. Gives the reference to cancel by.
+-spec run_async(event_loop(), request()) -> {ok, reference()} | {error, py_error:reason()}.
+run_async(Loop, #{module := M, func := F} = Request) ->
+    Args = maps:get(args, Request, []),
+    Kwargs = maps:get(kwargs, Request, #{}),
+    To = maps:get(caller, Request, self()),
+    case {py_call:payload(M, F, Args, Kwargs), Request} of
+        {{ok, Payload}, #{ref := Ref}} -> py_async:relay(loop(Loop), To, Ref, Payload);
+        {{ok, Payload}, #{}} -> {ok, py_async:spawn(loop(Loop), To, ?OP_ASYNC, 0, Payload)};
+        {{error, _} = Error, #{}} -> Error
+    end.
+
+-spec run(py_call:name(), py_call:name(), [term()]) -> py:result().
+run(M, F, A) -> run(M, F, A, #{}).
+
+%% Waits for the value. `Opts': a timeout, or options as `py:async_call' takes them, with `kwargs'.
+-spec run(py_call:name(), py_call:name(), [term()], timeout() | map()) -> py:result().
+run(M, F, A, Opts) -> py_async:run(M, F, A, kwargs(Opts), without_kwargs(Opts)).
+
+-spec create_task(py_call:name(), py_call:name(), [term()]) -> reference().
+create_task(M, F, A) -> create_task(M, F, A, #{}).
+
+-spec create_task(py_call:name(), py_call:name(), [term()], py_call:kwargs()) -> reference().
+create_task(M, F, A, Kw) -> py:async_call(M, F, A, Kw).
+
+-spec await(reference()) -> py:result().
+await(Ref) -> py:await(Ref).
+
+-spec await(reference(), timeout()) -> py:result().
+await(Ref, Timeout) -> py:await(Ref, Timeout).
+
+-spec spawn_task(py_call:name(), py_call:name(), [term()]) -> ok | {error, py_error:reason()}.
+spawn_task(M, F, A) -> spawn_task(M, F, A, #{}).
+
+%% Nobody waits; a failure is logged.
+-spec spawn_task(py_call:name(), py_call:name(), [term()], py_call:kwargs()) ->
+    ok | {error, py_error:reason()}.
+spawn_task(M, F, A, Kw) -> py_async:cast(M, F, A, Kw).
+
+kwargs(#{kwargs := Kw}) -> Kw;
+kwargs(_) -> #{}.
+
+without_kwargs(Opts) when is_map(Opts) -> maps:remove(kwargs, Opts);
+without_kwargs(Timeout) -> Timeout.
+
+-spec init([]) -> {ok, py_nif:event_loop()}.
+init([]) ->
+    process_flag(trap_exit, true),
+    #{max_queue := MaxQueue} = persistent_term:get(py_config),
+    {ok, py_nif:loop_new(MaxQueue)}.
+
+-spec handle_call(loop | term(), gen_server:from(), State) ->
+    {reply, State | {error, unknown}, State}.
+handle_call(loop, _From, Loop) ->
+    {reply, Loop, Loop};
+handle_call(_Request, _From, Loop) ->
+    {reply, {error, unknown}, Loop}.
+
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_Request, Loop) ->
+    {noreply, Loop}.
+
+-spec handle_info(term(), State) -> {noreply, State} | {stop, {shutdown, term()}, State}.
+handle_info({py_worker_down, Why}, Loop) ->
+    {stop, {shutdown, Why}, Loop};
+handle_info(_Message, Loop) ->
+    {noreply, Loop}.
+
+-spec terminate(term(), py_nif:event_loop()) -> ok.
+terminate(_Reason, Loop) ->
+    py_nif:loop_close(Loop).

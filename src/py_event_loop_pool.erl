@@ -1,0 +1,119 @@
+%% The event loops of the node: `num_loops' of them, started when first needed. A process always
+%% gets the same one, so what it starts starts in that order.
+-module(py_event_loop_pool).
+
+-behaviour(gen_server).
+
+-export([start_link/0, start_link/1, get_loop/0, is_up/2, get_stats/0]).
+-export([create_task/3, create_task/4, run/3, run/4, await/1, await/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+%% A tuple of loops, once they are started.
+-define(LOOPS, py_event_loops).
+
+-record(state, {size :: pos_integer()}).
+
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    start_link(persistent_term:get(py_config)).
+
+-spec start_link(#{num_loops := pos_integer(), _ => _}) -> gen_server:start_ret().
+start_link(#{num_loops := Size}) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Size, []).
+
+%% The loop of the calling process.
+-spec get_loop() -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
+get_loop() ->
+    case persistent_term:get(?LOOPS, undefined) of
+        {Loop} -> {ok, Loop};
+        undefined -> start();
+        Loops -> {ok, element(1 + erlang:phash2(self(), tuple_size(Loops)), Loops)}
+    end.
+
+start() ->
+    try gen_server:call(?MODULE, start, infinity) of
+        ok -> get_loop();
+        {error, _} = Error -> Error
+    catch
+        exit:{noproc, _} -> {error, not_running};
+        exit:{shutdown, _} -> {error, not_running}
+    end.
+
+%% The N-th loop has a new thread.
+-spec is_up(pos_integer(), py_nif:event_loop()) -> ok.
+is_up(N, Loop) ->
+    gen_server:cast(?MODULE, {is_up, N, Loop}).
+
+%% What each loop has to do.
+-spec get_stats() -> [#{queued | waiting | started => non_neg_integer()}].
+get_stats() ->
+    case persistent_term:get(?LOOPS, undefined) of
+        undefined -> [];
+        Loops -> [stats(Loop) || Loop <- tuple_to_list(Loops)]
+    end.
+
+stats(Loop) ->
+    {Queued, Waiting, Started} = py_nif:loop_info(Loop),
+    #{queued => Queued, waiting => Waiting, started => Started}.
+
+-spec create_task(py_call:name(), py_call:name(), [term()]) -> reference().
+create_task(M, F, A) -> py_event_loop:create_task(M, F, A).
+
+-spec create_task(py_call:name(), py_call:name(), [term()], py_call:kwargs()) -> reference().
+create_task(M, F, A, Kw) -> py_event_loop:create_task(M, F, A, Kw).
+
+-spec run(py_call:name(), py_call:name(), [term()]) -> py:result().
+run(M, F, A) -> py_event_loop:run(M, F, A).
+
+-spec run(py_call:name(), py_call:name(), [term()], timeout() | map()) -> py:result().
+run(M, F, A, Opts) -> py_event_loop:run(M, F, A, Opts).
+
+-spec await(reference()) -> py:result().
+await(Ref) -> py:await(Ref).
+
+-spec await(reference(), timeout()) -> py:result().
+await(Ref, Timeout) -> py:await(Ref, Timeout).
+
+-spec init(pos_integer()) -> {ok, #state{}}.
+init(Size) ->
+    process_flag(trap_exit, true),
+    _ = persistent_term:erase(?LOOPS),
+    {ok, #state{size = Size}}.
+
+-spec handle_call(start | term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+handle_call(start, _From, #state{size = Size} = State) ->
+    case persistent_term:get(?LOOPS, undefined) of
+        undefined -> {reply, start_loops(Size), State};
+        _ -> {reply, ok, State}
+    end;
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+start_loops(Size) ->
+    Started = [py_event_loop_sup:start_loop(N) || N <- lists:seq(1, Size)],
+    case [Reason || {error, Reason} <- Started] of
+        [] -> persistent_term:put(?LOOPS, list_to_tuple([Loop || {ok, Loop} <- Started]));
+        [Reason | _] -> {error, {context_died, Reason}}
+    end.
+
+-spec handle_cast({is_up, pos_integer(), py_nif:event_loop()} | term(), #state{}) ->
+    {noreply, #state{}}.
+handle_cast({is_up, N, Loop}, State) ->
+    _ =
+        case persistent_term:get(?LOOPS, undefined) of
+            undefined -> ok;
+            Loops when element(N, Loops) =:= Loop -> ok;
+            Loops -> persistent_term:put(?LOOPS, setelement(N, Loops, Loop))
+        end,
+    {noreply, State};
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, _State) ->
+    _ = persistent_term:erase(?LOOPS),
+    ok.

@@ -1,0 +1,146 @@
+"""Coroutines for the suite."""
+
+import asyncio
+import functools
+import threading
+import time
+
+
+async def one():
+    return 1
+
+
+async def give(value):
+    return value
+
+
+async def nap(seconds, value=None):
+    await asyncio.sleep(seconds)
+    return value
+
+
+async def fail(text):
+    await asyncio.sleep(0)
+    raise ValueError(text)
+
+
+def plain(a, b=0):
+    return a + b
+
+
+def thread_name():
+    return threading.current_thread().name
+
+
+async def where():
+    return [threading.get_ident(), type(asyncio.get_running_loop()).__name__]
+
+
+def later(value):
+    """A plain function that gives a coroutine."""
+    return give(value)
+
+
+class Thing:
+    async def method(self, x):
+        return x + 1
+
+    @staticmethod
+    async def static(x):
+        return x + 2
+
+
+thing = Thing()
+
+
+async def count(n):
+    for i in range(n):
+        yield i
+
+
+async def slow_count(n, seconds):
+    try:
+        for i in range(n):
+            await asyncio.sleep(seconds)
+            yield i
+    finally:
+        lists["ended"].append("count")
+
+
+def wrapped_count(n):
+    return count(n)
+
+
+async def count_down(n):
+    for i in range(n, -1, -1):
+        yield 1 / i
+
+
+# What has begun and what has ended, by name.
+lists = {"begun": [], "ended": []}
+
+
+def has(name, what):
+    return what in lists[name]
+
+
+async def note(name):
+    await asyncio.sleep(0)
+    lists["ended"].append(name)
+
+
+async def hang(name):
+    try:
+        lists["begun"].append(name)
+        await asyncio.Event().wait()
+    finally:
+        lists["ended"].append(name)
+
+
+async def blocks(seconds):
+    lists["begun"].append("blocks")
+    time.sleep(seconds)
+    return "blocked"
+
+
+class Stranger:
+    pass
+
+
+async def stranger():
+    return Stranger()
+
+
+async def is_stranger(it):
+    return isinstance(it, Stranger)
+
+
+async def cancel_myself():
+    asyncio.current_task().cancel()
+    await asyncio.sleep(10)
+
+
+async def leave():
+    await asyncio.sleep(0)
+    raise SystemExit(3)
+
+
+async def stop_the_loop():
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0.01)
+
+
+partial = functools.partial(give)
+
+
+class Future:
+    def __init__(self, value):
+        self.value = value
+
+    def __await__(self):
+        yield
+        return self.value
+
+
+def future(value):
+    return Future(value)
