@@ -71,7 +71,11 @@ def succeeds_at(name, attempt):
 
 
 def commands(user):
-    return [["GET", f"{user}:name"], ["HGET", f"{user}:profile", "age"], ["LRANGE", f"{user}:seen", 0, -1]]
+    return [
+        ["GET", f"{user}:name"],
+        ["HGET", f"{user}:profile", "age"],
+        ["LRANGE", f"{user}:seen", 0, -1],
+    ]
 
 
 def whose():

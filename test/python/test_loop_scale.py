@@ -1,0 +1,152 @@
+"""Much of everything: what was used is given back, and nothing is lost or late for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import socket
+import weakref
+from typing import Any
+
+import erlang
+
+Loop = asyncio.AbstractEventLoop
+
+BATCH = 200
+PAGE = resource.getpagesize()
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * PAGE
+
+
+class Echo(asyncio.Protocol):
+    open = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        Echo.open += 1
+        self.transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(data)
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        Echo.open -= 1
+
+
+async def churn(address: Any, batches: int) -> None:
+    """Batches of connections that are made, used and closed; the loop is their server."""
+    for _ in range(batches):
+        clients = [socket.create_connection(address) for _ in range(BATCH)]
+        for client in clients:
+            client.send(b"x")
+            client.setblocking(False)
+        left = list(clients)
+        while left:
+            await asyncio.sleep(0)
+            left = [client for client in left if not answered(client)]
+        for client in clients:
+            client.close()
+        while Echo.open:
+            await asyncio.sleep(0)
+
+
+def answered(client: socket.socket) -> bool:
+    try:
+        return client.recv(1) == b"x"
+    except BlockingIOError:
+        return False
+
+
+def test_ten_thousand_connections_leave_no_descriptor_and_no_memory(loop: Loop) -> None:
+    async def main() -> None:
+        Echo.open = 0
+        server = await loop.create_server(Echo, "127.0.0.1", 0, backlog=BATCH)
+        address = server.sockets[0].getsockname()
+        await churn(address, 5)
+        gc.collect()
+        before = descriptors(), resident()
+        await churn(address, 10_000 // BATCH)
+        gc.collect()
+        assert descriptors() == before[0]
+        # A leak of 200 bytes for each would be 2 MB.
+        assert resident() - before[1] < 2_000_000
+        server.close()
+        await server.wait_closed()
+
+    loop.run_until_complete(asyncio.wait_for(main(), 300))
+
+
+def how_many(loop: Loop) -> int:
+    """A million; asyncio's own loop, with a tenth of it, takes as long."""
+    return 1_000_000 if isinstance(loop, erlang.ErlangEventLoop) else 100_000
+
+
+def test_a_million_timers_due_at_once_all_fire_in_order(loop: Loop) -> None:
+    count = how_many(loop)
+    fired = 0
+    began = loop.time()
+    last = 0
+
+    def fire(number: int) -> None:
+        nonlocal fired, last
+        assert number >= last
+        last = number
+        fired += 1
+
+    # A thousand times, each with a thousand timers, the later ones first.
+    for number in range(count):
+        rank = 1000 - number % 1000
+        loop.call_at(began - 2000 + rank, fire, rank)
+    loop.stop()
+    loop.run_forever()
+    assert fired == count
+
+
+def test_a_million_cancelled_timers_give_back_their_memory(loop: Loop) -> None:
+    class Held:
+        pass
+
+    held = Held()
+    gone = weakref.ref(held)
+    for _ in range(2):
+        handles = [loop.call_later(3600, print, held) for _ in range(how_many(loop) // 2)]
+        for handle in handles:
+            handle.cancel()
+        before = resident()
+        del handles, handle
+    del held
+    loop.stop()
+    loop.run_forever()
+    gc.collect()
+    assert gone() is None
+    assert resident() <= before
+    assert loop.run_until_complete(asyncio.sleep(0.001, "alive")) == "alive"
+
+
+def test_hundreds_of_idle_connections_cost_no_time(loop: Loop) -> None:
+    """Nothing happens, so the loop sleeps: the system counts how often it woke."""
+
+    async def main() -> None:
+        Echo.open = 0
+        pairs = [socket.socketpair() for _ in range(400)]
+        transports = [(await loop.create_connection(Echo, sock=mine))[0] for mine, _ in pairs]
+        await asyncio.sleep(0.01)
+        before = resource.getrusage(resource.RUSAGE_THREAD)
+        await asyncio.sleep(0.5)
+        after = resource.getrusage(resource.RUSAGE_THREAD)
+        assert after.ru_nvcsw - before.ru_nvcsw <= 5
+        for transport, (_, theirs) in zip(transports, pairs, strict=True):
+            transport.close()
+            theirs.close()
+        while Echo.open:
+            await asyncio.sleep(0)
+
+    loop.run_until_complete(main())
