@@ -55,8 +55,8 @@ def main():
     suffix = "t" if free_threaded else ""
     base = getattr(sys, "_base_executable", None) or sys.executable
     shared = library()
-    # Of one X.Y the build with a GIL comes first, then the later release.
-    key = f"{minor:03}{int(not free_threaded)}{sys.hexversion & 0xFFFF:04x}"
+    # Builds with a GIL come first, then the newer X.Y, then the later release.
+    key = f"{int(not free_threaded)}{minor:03}{sys.hexversion & 0xFFFF:04x}"
     fields = [
         key,
         f"cp{major}{minor}{suffix}",

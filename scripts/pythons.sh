@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# Finds the CPythons that can be embedded, newest first, one for each ABI tag (cp313, cp314t).
+# Finds the CPythons that can be embedded, newest first, one for each ABI tag (cp313, cp314t); the
+# free-threaded ones come last, so that nobody gets one unasked.
 #
 # A row is one line: tag, version, executable, base executable, shared library, can make a venv.
 # The executable is what the user named (a venv's python stays one); the base executable is what
@@ -7,6 +8,8 @@
 # What an interpreter said of itself is kept in _build/pythons under its path and time.
 
 probe_cache=$root/_build/pythons
+# Where ./dev python puts what it builds.
+pythons_dir=${XDG_CACHE_HOME:-${HOME:-}/.cache}/erlang_python/pythons
 
 # Reads one row: call as `while read_python; do …; done <<ROWS`.
 read_python() {
@@ -27,7 +30,8 @@ first_line() {
 # Every interpreter worth a look, as a path without symbolic links.
 python_candidates() {
     set --
-    for candidate in "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/*/bin/python3; do
+    for candidate in "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/*/bin/python3 \
+        "$pythons_dir"/*/bin/python3; do
         [ ! -x "$candidate" ] || set -- "$@" "$candidate"
     done
     candidate_ifs=$IFS

@@ -24,6 +24,8 @@ opt_perf=no opt_all=no opt_all_pythons=no opt_pythons='' words=''
 . "$project/scripts/setup.sh"
 # shellcheck source=scripts/pythons.sh
 . "$project/scripts/pythons.sh"
+# shellcheck source=scripts/make_python.sh
+. "$project/scripts/make_python.sh"
 # shellcheck source=scripts/build.sh
 . "$project/scripts/build.sh"
 # shellcheck source=scripts/venv.sh
@@ -65,6 +67,8 @@ contains() {
 . "$here/test_setup.sh"
 # shellcheck source=test/dev/test_pythons.sh
 . "$here/test_pythons.sh"
+# shellcheck source=test/dev/test_make_python.sh
+. "$here/test_make_python.sh"
 # shellcheck source=test/dev/test_build.sh
 . "$here/test_build.sh"
 # shellcheck source=test/dev/test_count.sh

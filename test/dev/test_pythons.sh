@@ -13,7 +13,7 @@ fake_python() {
     cat >"$1/bin/python3" <<PYTHON
 #!/bin/sh
 echo probed >>"$work/probes"
-printf '%03d%d%02d\tcp3%d%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $fake_minor $([ "$fake_flag" ] && echo 0 || echo 1) \
+printf '%d%03d%02d\tcp3%d%s\t%s\t%s\t%s\t%s\t%s\t%s\n' $([ "$fake_flag" ] && echo 0 || echo 1) $fake_minor \
     ${fake_micro%t} $fake_minor '$fake_flag' '$2' '$1/bin/python3' '$1/bin/python3' '$1/lib/libpython.so' \
     '${4:-yes}' '$3'
 PYTHON
@@ -64,7 +64,7 @@ the_gil_comes_before_free_threads() {
     fake_python "$PYENV_ROOT/versions/b" 3.14.0 ok
     fake_python "$PYENV_ROOT/versions/c" 3.13.9 ok
     find_pythons
-    same "cp314 3.14.0 cp314t 3.14.2t cp313 3.13.9 " "$(tags)"
+    same "cp314 3.14.0 cp313 3.13.9 cp314t 3.14.2t " "$(tags)"
 }
 
 the_named_one_wins() {
@@ -132,7 +132,7 @@ chosen_by_version() {
 
 prove "the newest Python comes first, one for each tag" the_newest_comes_first
 prove "the oldest release of a tag is kept for the smoke set" the_oldest_release_of_a_tag_is_its_twin
-prove "of one version the build with a GIL comes before free threads" \
+prove "builds with a GIL come before free threads" \
     the_gil_comes_before_free_threads
 prove "\$PYTHON wins over a newer one, also as a path relative to the caller" the_named_one_wins
 prove "a \$PYTHON that cannot be used is an error with its reason" \
