@@ -5,13 +5,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyrt::deferred::Call;
 use pyrt::error::Builtin;
 use pyrt::native::{self, Native};
 use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
 use reactor::turn::Post;
-use reactor::{Key, Reactor, TimerKey};
+use reactor::{Key, Reactor};
 
 use crate::handle::{Plain, Timer};
 use crate::types::Types;
@@ -30,8 +31,6 @@ pub enum Work {
     Due(Call<Timer>),
     /// A timer set by another thread.
     Set(Call<Timer>),
-    /// A timer cancelled by another thread.
-    Cancel(TimerKey),
     /// A handle of asyncio's own: signals, debug mode.
     Other(Foreign),
     /// A transport whose `connection_made` is to be called.
@@ -40,6 +39,13 @@ pub enum Work {
     Lost(Foreign),
     /// Work of another thread.
     Visit(Box<dyn crate::Visit>),
+}
+
+impl Work {
+    /// Whether it is a timer that was cancelled.
+    fn is_stale(&self) -> bool {
+        matches!(self, Work::Due(call) if call.extra().cancelled.get())
+    }
 }
 
 /// A Python object in a queue of a loop.
@@ -104,6 +110,8 @@ pub struct LoopCore {
     owner: Cell<u64>,
     pub(crate) io: Io,
     task_factory: Place,
+    /// Timers that were cancelled and are still there, more or less.
+    stale: AtomicUsize,
 }
 
 impl LoopCore {
@@ -158,15 +166,13 @@ impl LoopCore {
         Err(PyError::new(py, Builtin::RuntimeError, text))
     }
 
-    /// A timer was cancelled, on any thread.
-    pub fn drop_timer(&self, key: TimerKey) {
-        if self.is_here() {
-            // Dropped here: the reactor is free again.
-            drop(self.reactor(|reactor| reactor.cancel_timer(key)));
-        } else {
-            // A loop that refuses posts has no timers.
-            let _ = self.post.post(Work::Cancel(key));
-        }
+    /// A timer was cancelled, on any thread: it has let go of its callback already, so that it
+    /// may stay in the heap until it comes up or such ones are many.
+    #[inline]
+    pub fn timer_cancelled(&self) {
+        // Not one operation: threads that cancel at once may count one only, and that is enough.
+        let stale = self.stale.load(Ordering::Relaxed);
+        self.stale.store(stale + 1, Ordering::Relaxed);
     }
 
     /// Drops all that waits in the loop, outside of any borrow: it may run Python.
@@ -233,6 +239,7 @@ impl Native for LoopCore {
                 visited: Cell::new(false),
             },
             task_factory: Place::default(),
+            stale: AtomicUsize::new(0),
         })
     }
 

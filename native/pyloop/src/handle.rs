@@ -7,10 +7,9 @@
 use std::cell::Cell;
 
 use pyrt::deferred::{Call, Comparison, Deferrable};
-use pyrt::module::{Args, END, Function};
+use pyrt::module::{END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter};
 use pyrt::{Attached, Member, Obj, PyResult, call_getter, call_method};
-use reactor::TimerKey;
 
 use crate::event_loop::LoopCore;
 
@@ -26,8 +25,8 @@ pub struct Plain {
 pub struct Timer {
     pub cancelled: Cell<bool>,
     pub when: f64,
-    /// `None` before it is set and after it has fired.
-    pub key: Cell<Option<TimerKey>>,
+    /// It is among the loop's timers.
+    pub set: Cell<bool>,
     pub event_loop: Member,
 }
 
@@ -75,8 +74,8 @@ impl Handle for Timer {
             return;
         }
         call.clear(py);
-        if let Some(key) = timer.key.take() {
-            LoopCore::of(&timer.event_loop.get(py)).drop_timer(key);
+        if timer.set.replace(false) {
+            LoopCore::of(&timer.event_loop.get(py)).timer_cancelled();
         }
     }
 
@@ -89,22 +88,14 @@ impl Handle for Timer {
     }
 }
 
-fn cancel<'py, T: Handle>(call: &Call<T>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    T::cancel(call, args.py());
-    Ok(Obj::none(args.py()))
+fn cancel<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
+    T::cancel(call, py);
+    Ok(Obj::none(py))
 }
 
-fn cancelled<'py, T: Handle>(call: &Call<T>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    Ok(Obj::bool(args.py(), call.extra().is_cancelled()))
-}
-
-fn run<'py, T: Handle>(call: &Call<T>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    call.run(args.py())?;
-    Ok(Obj::none(args.py()))
-}
-
-fn get_context<'py, T: Handle>(call: &Call<T>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    context(call, args.py())
+fn run<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
+    call.run(py)?;
+    Ok(Obj::none(py))
 }
 
 fn callback<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
@@ -161,13 +152,13 @@ impl Deferrable for Plain {
                 cancel,
                 c"cancel()\n--\n\nIt will not run."
             ),
-            call_method!(Plain, c"cancelled", cancelled, c"Whether it was cancelled."),
             call_method!(
                 Plain,
-                c"get_context",
-                get_context,
-                c"The context it runs in."
+                c"cancelled",
+                is_cancelled,
+                c"Whether it was cancelled."
             ),
+            call_method!(Plain, c"get_context", context, c"The context it runs in."),
             call_method!(Plain, c"_run", run, c"Runs it now."),
             END,
         ];
@@ -192,11 +183,7 @@ impl Deferrable for Plain {
     }
 }
 
-fn when<'py>(call: &Call<Timer>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    Obj::float(args.py(), call.extra().when)
-}
-
-fn when_attribute<'py>(call: &Call<Timer>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
+fn when<'py>(call: &Call<Timer>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
     Obj::float(py, call.extra().when)
 }
 
@@ -205,7 +192,7 @@ fn event_loop<'py>(call: &Call<Timer>, py: Attached<'py>) -> PyResult<'py, Obj<'
 }
 
 fn scheduled<'py>(call: &Call<Timer>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-    Ok(Obj::bool(py, call.extra().key.get().is_some()))
+    Ok(Obj::bool(py, call.extra().set.get()))
 }
 
 impl Deferrable for Timer {
@@ -220,13 +207,13 @@ impl Deferrable for Timer {
                 cancel,
                 c"cancel()\n--\n\nIt will not run."
             ),
-            call_method!(Timer, c"cancelled", cancelled, c"Whether it was cancelled."),
             call_method!(
                 Timer,
-                c"get_context",
-                get_context,
-                c"The context it runs in."
+                c"cancelled",
+                is_cancelled,
+                c"Whether it was cancelled."
             ),
+            call_method!(Timer, c"get_context", context, c"The context it runs in."),
             call_method!(
                 Timer,
                 c"when",
@@ -247,7 +234,7 @@ impl Deferrable for Timer {
             call_getter!(Timer, c"_context", context),
             call_getter!(Timer, c"_cancelled", is_cancelled),
             call_getter!(Timer, c"_source_traceback", traceback),
-            call_getter!(Timer, c"_when", when_attribute),
+            call_getter!(Timer, c"_when", when),
             call_getter!(Timer, c"_loop", event_loop),
             call_getter!(Timer, c"_scheduled", scheduled),
             END_OF_GETTERS,

@@ -1,7 +1,8 @@
 //! Timers: a 4-ary heap of plain entries over a table of what they carry.
 //!
 //! Cancelling takes the load out of the table at once, in constant time; the heap's entry goes
-//! stale and is dropped when it comes up, or when stale ones are more than half (`compact`).
+//! stale and is dropped when it comes up, or when stale ones are more than half (`compact`). A load
+//! that knows by itself that it was cancelled stays until it comes up or there are many (`sweep`).
 //! Equal deadlines fire in the order they were set. Thread: the loop's own.
 
 use crate::key::{Key, Table};
@@ -77,11 +78,39 @@ impl<T> Timers<T> {
         Some(load)
     }
 
-    /// The deadline of the next timer. Stale entries before it are dropped.
-    pub fn next_deadline(&mut self) -> Option<u64> {
-        while let Some(first) = self.heap.first() {
-            if self.loads.get(first.key).is_some() {
-                return Some(first.deadline);
+    /// Whether as many stale loads are worth a `sweep`.
+    #[inline]
+    pub fn is_worth_sweeping(&self, stale: usize) -> bool {
+        stale > FEW && stale > self.loads.len() / 2
+    }
+
+    /// Takes the stale loads out, for the caller to drop.
+    pub fn sweep(&mut self, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut stale = Vec::new();
+        let loads = &mut self.loads;
+        self.heap.retain(|entry| match loads.get(entry.key) {
+            Some(load) if is_stale(load) => {
+                stale.extend(loads.remove(entry.key));
+                false
+            }
+            Some(_) => true,
+            None => false,
+        });
+        self.heapify();
+        stale
+    }
+
+    /// The deadline of the next timer. Stale ones before it go to the `bin`.
+    pub fn next_deadline(
+        &mut self,
+        is_stale: impl Fn(&T) -> bool,
+        bin: &mut Vec<T>,
+    ) -> Option<u64> {
+        while let Some(&first) = self.heap.first() {
+            match self.loads.get(first.key) {
+                Some(load) if !is_stale(load) => return Some(first.deadline),
+                Some(_) => bin.extend(self.loads.remove(first.key)),
+                None => {}
             }
             self.pop_first();
         }
@@ -112,6 +141,10 @@ impl<T> Timers<T> {
     fn compact(&mut self) {
         let loads = &self.loads;
         self.heap.retain(|entry| loads.get(entry.key).is_some());
+        self.heapify();
+    }
+
+    fn heapify(&mut self) {
         for place in (0..self.heap.len().div_ceil(ARITY)).rev() {
             self.sift_down(place);
         }
@@ -172,6 +205,36 @@ mod tests {
         }
     }
 
+    fn next_of<T>(timers: &mut Timers<T>) -> Option<u64> {
+        timers.next_deadline(|_| false, &mut Vec::new())
+    }
+
+    #[test]
+    fn loads_that_know_they_are_stale_are_swept_when_they_are_many() {
+        use std::cell::Cell;
+        let flags: Vec<_> = (0..1000).map(|_| Cell::new(false)).collect();
+        let mut timers = Timers::default();
+        for (n, flag) in flags.iter().enumerate() {
+            timers.insert(n as u64, flag);
+        }
+        let (mut swept, mut stale) = (0, 0);
+        for flag in flags.iter().take(900) {
+            flag.set(true);
+            stale += 1;
+            if timers.is_worth_sweeping(stale) {
+                swept += timers.sweep(|flag| flag.get()).len();
+                stale = 0;
+            }
+        }
+        assert!(swept > 500);
+        assert_eq!(timers.len(), 1000 - swept);
+        assert!(timers.heap.len() <= 2 * 100 + FEW);
+        let mut bin = Vec::new();
+        assert_eq!(timers.next_deadline(|flag| flag.get(), &mut bin), Some(900));
+        assert_eq!(bin.len(), 900 - swept);
+        assert_eq!(std::iter::from_fn(|| timers.pop_due(1000)).count(), 100);
+    }
+
     #[test]
     fn timers_fire_by_deadline_and_equal_ones_in_the_order_they_were_set() {
         let mut next = numbers(7);
@@ -193,9 +256,9 @@ mod tests {
         let mut timers = Timers::default();
         timers.insert(10, ());
         assert_eq!(timers.pop_due(9), None);
-        assert_eq!(timers.next_deadline(), Some(10));
+        assert_eq!(next_of(&mut timers), Some(10));
         assert_eq!(timers.pop_due(10), Some(()));
-        assert_eq!(timers.next_deadline(), None);
+        assert_eq!(next_of(&mut timers), None);
     }
 
     #[test]
@@ -244,7 +307,7 @@ mod tests {
             }
             assert_eq!(timers.pop_due(step), None);
             assert_eq!(
-                timers.next_deadline(),
+                next_of(&mut timers),
                 model.first().map(|(deadline, ..)| *deadline)
             );
         }

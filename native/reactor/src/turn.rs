@@ -42,6 +42,21 @@ pub trait Host<W, S> {
     /// A source is ready for what it is watched for; both bits may be set.
     fn ready(&mut self, reactor: &mut Reactor<W, S>, key: Key, is: Readiness) -> ControlFlow<()>;
 
+    /// Whether a timer's work knows that it was cancelled.
+    fn is_stale(&self, _work: &W) -> bool {
+        false
+    }
+
+    /// How many such timers there are, more or less.
+    fn stale_timers(&self) -> usize {
+        0
+    }
+
+    /// Drops the work of such timers; `all`: no other is left.
+    fn discard(&mut self, _reactor: &mut Reactor<W, S>, stale: Vec<W>, _all: bool) {
+        drop(stale);
+    }
+
     /// All that was ready has run.
     fn turn_end(&mut self, _reactor: &mut Reactor<W, S>) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -232,10 +247,14 @@ impl<W, S> Reactor<W, S> {
         if self.poller.has_events() {
             return Ok(Waited::Done);
         }
+        if self.timers.is_worth_sweeping(host.stale_timers()) {
+            let stale = self.timers.sweep(|work| host.is_stale(work));
+            host.discard(self, stale, true);
+        }
         let timeout = if host.hurries() {
             Some(0)
         } else {
-            self.timeout()
+            self.timeout(host)
         };
         if timeout == Some(0) {
             return self.peek();
@@ -268,12 +287,21 @@ impl<W, S> Reactor<W, S> {
         self.poller.wait(Some(0))
     }
 
-    fn timeout(&mut self) -> Option<u64> {
-        if !self.ready.is_empty() {
-            return Some(0);
+    fn timeout<H: Host<W, S>>(&mut self, host: &mut H) -> Option<u64> {
+        loop {
+            if !self.ready.is_empty() {
+                return Some(0);
+            }
+            let mut bin = Vec::new();
+            let deadline = self
+                .timers
+                .next_deadline(|work| host.is_stale(work), &mut bin);
+            if bin.is_empty() {
+                return deadline.map(|deadline| deadline.saturating_sub(clock::now()));
+            }
+            // What is dropped may make work.
+            host.discard(self, bin, false);
         }
-        let deadline = self.timers.next_deadline()?;
-        Some(deadline.saturating_sub(clock::now()))
     }
 
     fn dispatch<H: Host<W, S>>(&mut self, host: &mut H) -> io::Result<ControlFlow<()>> {

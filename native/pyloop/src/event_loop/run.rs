@@ -4,6 +4,7 @@
 
 use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::Ordering;
 
 use pyrt::deferred::{Call, Deferrable};
 use pyrt::error::Builtin;
@@ -84,7 +85,7 @@ impl<'py> Driver<'_, 'py> {
                 self.call(&call, lasting)
             }
             Work::Due(call) => {
-                call.extra().key.set(None);
+                call.extra().set.set(false);
                 if call.extra().cancelled.get() {
                     return Ok(());
                 }
@@ -94,10 +95,6 @@ impl<'py> Driver<'_, 'py> {
                 if !call.extra().cancelled.get() {
                     self.core.set_timer(call);
                 }
-                Ok(())
-            }
-            Work::Cancel(key) => {
-                self.core.drop_timer(key);
                 Ok(())
             }
             Work::Start(transport) => {
@@ -176,6 +173,28 @@ impl Host<Work, Source> for Driver<'_, '_> {
         self.core.current.set(reactor);
         let done = self.core.source_ready(self.py(), key, is);
         self.finish(done)
+    }
+
+    #[inline]
+    fn is_stale(&self, work: &Work) -> bool {
+        work.is_stale()
+    }
+
+    #[inline]
+    fn stale_timers(&self) -> usize {
+        self.core.stale.load(Ordering::Relaxed)
+    }
+
+    fn discard(&mut self, reactor: &mut LoopReactor, stale: Vec<Work>, all: bool) {
+        let known = self.stale_timers();
+        let left = if all {
+            0
+        } else {
+            known.saturating_sub(stale.len())
+        };
+        self.core.stale.store(left, Ordering::Relaxed);
+        self.core.current.set(reactor);
+        drop(stale);
     }
 
     #[inline]

@@ -109,7 +109,7 @@ impl LoopCore {
         let timer = Timer {
             cancelled: Cell::new(false),
             when,
-            key: Cell::new(None),
+            set: Cell::new(false),
             event_loop: Member::new(this.clone()),
         };
         let class = self.types.timer.get(py);
@@ -126,10 +126,8 @@ impl LoopCore {
     /// Sets a timer, on the loop's thread.
     pub(super) fn set_timer(&self, call: Call<Timer>) {
         let deadline = clock::from_seconds(call.extra().when);
-        // A borrow of the call that goes into the heap: it stays where it is.
-        let again = call.clone();
-        let key = self.reactor(|reactor| reactor.set_timer(deadline, Work::Due(call)));
-        again.extra().key.set(Some(key));
+        call.extra().set.set(true);
+        self.reactor(|reactor| reactor.set_timer(deadline, Work::Due(call)));
     }
 }
 

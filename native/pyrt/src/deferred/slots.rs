@@ -9,7 +9,6 @@ use std::ptr::NonNull;
 use pyo3_ffi as ffi;
 
 use super::{Call, Comparison, Deferrable, Record, lent};
-use crate::module::Args;
 use crate::native::give;
 use crate::{Attached, Borrowed, Obj, PyResult, contain};
 
@@ -83,36 +82,11 @@ pub(super) unsafe extern "C" fn compare<T: Deferrable>(
     give(py, result)
 }
 
-/// The body of a method of a deferred call.
-pub type CallMethod<T> = for<'a, 'py> fn(&Call<T>, &Args<'a, 'py>) -> PyResult<'py, Obj<'py>>;
-
-/// Runs a method for a C call. For `call_method!`.
-///
-/// # Safety
-/// As for `native::enter`.
-pub unsafe fn enter_method<T: Deferrable>(
-    method: CallMethod<T>,
-    this: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: Python calls it attached.
-    let py = unsafe { Attached::assume() };
-    let result = contain("method", || {
-        // SAFETY: the descriptor has checked the class.
-        let call = unsafe { lent::<T>(this) };
-        // SAFETY: lent for this call, as the caller says.
-        let args = unsafe { Args::lent(py, args, count, names) };
-        method(&call, &args)
-    });
-    give(py, result)
-}
-
-/// Reads an attribute. For `call_getter!`.
+/// Reads an attribute or runs a method. For `call_getter!` and `call_method!`.
 ///
 /// # Safety
 /// Called by an attached thread; `this` is of the class of `T`.
+#[inline]
 pub unsafe fn read<T: Deferrable>(
     get: for<'py> fn(&Call<T>, Attached<'py>) -> PyResult<'py, Obj<'py>>,
     this: *mut ffi::PyObject,
@@ -127,27 +101,21 @@ pub unsafe fn read<T: Deferrable>(
     give(py, result)
 }
 
-/// `call_method!(Type, c"name", body, c"doc")`: an entry of a table of methods.
+/// `call_method!(Type, c"name", body, c"doc")`: an entry of a table of methods without arguments.
 #[macro_export]
 macro_rules! call_method {
     ($type:ty, $name:expr, $body:path, $doc:expr) => {{
         unsafe extern "C" fn call(
             this: *mut $crate::module::__ffi::PyObject,
-            args: *const *mut $crate::module::__ffi::PyObject,
-            count: $crate::module::__ffi::Py_ssize_t,
-            names: *mut $crate::module::__ffi::PyObject,
+            _none: *mut $crate::module::__ffi::PyObject,
         ) -> *mut $crate::module::__ffi::PyObject {
-            // SAFETY: Python calls it as the flags below say, on an instance of the class.
-            unsafe {
-                $crate::deferred::slots::enter_method::<$type>($body, this, args, count, names)
-            }
+            // SAFETY: Python calls it attached, on an instance of the class.
+            unsafe { $crate::deferred::slots::read::<$type>($body, this) }
         }
         $crate::module::Function($crate::module::__ffi::PyMethodDef {
             ml_name: $name.as_ptr(),
-            ml_meth: $crate::module::__ffi::PyMethodDefPointer {
-                PyCFunctionFastWithKeywords: call,
-            },
-            ml_flags: $crate::module::__ffi::METH_FASTCALL | $crate::module::__ffi::METH_KEYWORDS,
+            ml_meth: $crate::module::__ffi::PyMethodDefPointer { PyCFunction: call },
+            ml_flags: $crate::module::__ffi::METH_NOARGS,
             ml_doc: $doc.as_ptr(),
         })
     }};
