@@ -16,6 +16,13 @@
 -export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
 -export([dag_redis/1, dag_close/0]).
 
+-export([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
+-export([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
+-export([poll_events/2, get_pending/1, event_loop_wakeup/1]).
+-export([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
+-export([close_test_fd/1]).
+
+-export_type([raw_loop/0, event_id/0]).
 -export_type([event_loop/0, slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 -export_type([dag_graph/0, dag_run/0, dag_node/0, dag_opts/0]).
 
@@ -31,6 +38,12 @@
 -nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
 -nifs([dag_redis/1, dag_close/0]).
 
+-nifs([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
+-nifs([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
+-nifs([poll_events/2, get_pending/1, event_loop_wakeup/1]).
+-nifs([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
+-nifs([close_test_fd/1]).
+
 -type slot() :: reference().
 -type pool() :: reference().
 -type event_loop() :: reference().
@@ -39,6 +52,11 @@
 -type job_ref() :: reference().
 -type op() :: 0..8.
 -type flags() :: 0..3.
+%% A loop that Erlang drives itself.
+-type raw_loop() :: reference().
+-type event_id() :: non_neg_integer().
+-type posix() :: {error, {posix, atom()}}.
+-type gone() :: {error, not_running}.
 -type payload() :: binary() | [binary()].
 -type refusal() :: overload | not_running | context_died.
 -type dag_graph() :: reference().
@@ -274,3 +292,67 @@ dag_redis(_Url) -> ?NOT_LOADED.
 
 -spec dag_close() -> ok.
 dag_close() -> ?NOT_LOADED.
+
+%% Descriptors and timers without Python: whoever has the loop drives it.
+-spec event_loop_new() -> {ok, raw_loop()} | posix().
+event_loop_new() -> ?NOT_LOADED.
+
+-spec event_loop_destroy(raw_loop()) -> ok.
+event_loop_destroy(_Loop) -> ?NOT_LOADED.
+
+%% A message `{select, Loop, undefined, ready_input}' to Router when there is something to do; after
+%% it `event_loop_step/1' takes what is ready and asks for the next.
+-spec event_loop_set_router(raw_loop(), Router :: pid()) -> ok | gone().
+event_loop_set_router(_Loop, _Router) -> ?NOT_LOADED.
+
+-spec event_loop_step(raw_loop()) -> {ok, New :: non_neg_integer()} | gone() | posix().
+event_loop_step(_Loop) -> ?NOT_LOADED.
+
+-spec add_reader(raw_loop(), Fd :: integer(), event_id()) -> {ok, reference()} | gone() | posix().
+add_reader(_Loop, _Fd, _Id) -> ?NOT_LOADED.
+
+-spec add_writer(raw_loop(), Fd :: integer(), event_id()) -> {ok, reference()} | gone() | posix().
+add_writer(_Loop, _Fd, _Id) -> ?NOT_LOADED.
+
+-spec remove_reader(raw_loop(), FdRef :: reference()) -> ok | gone().
+remove_reader(_Loop, _FdRef) -> ?NOT_LOADED.
+
+-spec remove_writer(raw_loop(), FdRef :: reference()) -> ok | gone().
+remove_writer(_Loop, _FdRef) -> ?NOT_LOADED.
+
+-spec call_later(raw_loop(), Ms :: non_neg_integer(), event_id()) -> {ok, reference()} | gone().
+call_later(_Loop, _Ms, _Id) -> ?NOT_LOADED.
+
+-spec cancel_timer(raw_loop(), TimerRef :: reference()) -> ok | gone().
+cancel_timer(_Loop, _TimerRef) -> ?NOT_LOADED.
+
+%% Waits for events, at most so long.
+-spec poll_events(raw_loop(), Ms :: non_neg_integer()) ->
+    {ok, New :: non_neg_integer()} | gone() | posix().
+poll_events(_Loop, _Ms) -> ?NOT_LOADED.
+
+-spec get_pending(raw_loop()) -> [{event_id(), read | write | timer}].
+get_pending(_Loop) -> ?NOT_LOADED.
+
+%% Ends a wait in `poll_events/2'.
+-spec event_loop_wakeup(raw_loop()) -> ok.
+event_loop_wakeup(_Loop) -> ?NOT_LOADED.
+
+%% Sockets for tests, on 127.0.0.1; 0 for any port.
+-spec create_test_udp_socket(inet:port_number()) ->
+    {ok, {Fd :: non_neg_integer(), inet:port_number()}} | posix().
+create_test_udp_socket(_Port) -> ?NOT_LOADED.
+
+-spec sendto_test_udp(Fd :: integer(), binary(), Address :: binary(), inet:port_number()) ->
+    ok | {error, would_block} | posix().
+sendto_test_udp(_Fd, _Data, _Address, _Port) -> ?NOT_LOADED.
+
+-spec recvfrom_test_udp(Fd :: integer(), Max :: non_neg_integer()) ->
+    {ok, {binary(), {Address :: binary(), inet:port_number()}}} | {error, would_block} | posix().
+recvfrom_test_udp(_Fd, _Max) -> ?NOT_LOADED.
+
+-spec set_udp_broadcast(Fd :: integer(), boolean()) -> ok | posix().
+set_udp_broadcast(_Fd, _On) -> ?NOT_LOADED.
+
+-spec close_test_fd(Fd :: integer()) -> ok.
+close_test_fd(_Fd) -> ?NOT_LOADED.

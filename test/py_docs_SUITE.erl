@@ -18,6 +18,7 @@
     every_core/1,
     dag/1,
     redis/1,
+    raw_loops/1,
     threading/1,
     virtual_environments/1,
     security/1,
@@ -44,6 +45,7 @@ all() ->
         every_core,
         dag,
         redis,
+        raw_loops,
         threading,
         virtual_environments,
         security,
@@ -90,6 +92,7 @@ pools_and_contexts(Config) -> page("docs/pools-and-contexts.md", Config).
 every_core(Config) -> page("docs/every-core.md", Config).
 dag(Config) -> page("docs/dag.md", Config).
 redis(Config) -> page("docs/redis.md", Config).
+raw_loops(Config) -> page("docs/raw-loops.md", Config).
 threading(Config) -> page("docs/threading.md", Config).
 virtual_environments(Config) -> page("docs/virtual-environments.md", Config).
 security(Config) -> page("docs/security.md", Config).

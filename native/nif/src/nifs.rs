@@ -19,7 +19,7 @@ use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
-use crate::{courier, log, subinterp, watch};
+use crate::{courier, log, raw_loop, subinterp, watch};
 
 /// Makes the atoms of the closed tables, and pins the library: its threads run in it.
 pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
@@ -29,7 +29,7 @@ pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
         }
     }
     pin();
-    true
+    raw_loop::resource::open_type(env)
 }
 
 /// Keys of `py:last_error/0` that no other code of ours names.

@@ -160,6 +160,11 @@ impl<W, S> Reactor<W, S> {
         self.timers.cancel(key)
     }
 
+    /// When the next timer is due; for a driver that waits in its own way.
+    pub fn next_deadline(&mut self) -> Option<u64> {
+        self.timers.next_deadline()
+    }
+
     pub fn timers(&self) -> usize {
         self.timers.len()
     }

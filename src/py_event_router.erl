@@ -1,0 +1,67 @@
+%% Drives loops by messages: one `{select, Loop, _, ready_input}' per wake, whatever is ready in it.
+%%
+%% Process: one for as many loops as wanted. Waits for nothing itself: the emulator watches one
+%% descriptor per loop. What happened is fetched with `py_nif:get_pending/1', or sent to the process
+%% that was named: `{py_events, Loop, [{Id, read | write | timer}]}'.
+-module(py_event_router).
+
+-behaviour(gen_server).
+
+-export([start_link/1, start_link/2, stop/1]).
+-export([step/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([opts/0]).
+
+-type opts() :: #{notify => pid()}.
+-type pending() :: [{py_nif:event_id(), read | write | timer}].
+
+-spec start_link(py_nif:raw_loop()) -> gen_server:start_ret().
+start_link(Loop) ->
+    start_link(Loop, #{}).
+
+-spec start_link(py_nif:raw_loop(), opts()) -> gen_server:start_ret().
+start_link(Loop, Opts) ->
+    gen_server:start_link(?MODULE, {Loop, Opts}, []).
+
+-spec stop(pid()) -> ok.
+stop(Router) ->
+    gen_server:stop(Router).
+
+%% Takes what is ready in the loop, and tells who wants to know.
+-spec step(py_nif:raw_loop(), opts()) -> ok.
+step(Loop, Opts) ->
+    case {py_nif:event_loop_step(Loop), Opts} of
+        {{ok, N}, #{notify := Pid}} when N > 0 ->
+            tell(Pid, Loop, py_nif:get_pending(Loop));
+        %% Nothing came, nobody asked, or the loop was destroyed meanwhile.
+        _ ->
+            ok
+    end.
+
+-spec tell(pid(), py_nif:raw_loop(), pending()) -> ok.
+tell(Pid, Loop, Pending) ->
+    Pid ! {py_events, Loop, Pending},
+    ok.
+
+-spec init({py_nif:raw_loop(), opts()}) -> {ok, opts()} | {stop, term()}.
+init({Loop, Opts}) ->
+    case py_nif:event_loop_set_router(Loop, self()) of
+        ok -> {ok, Opts};
+        {error, Reason} -> {stop, Reason}
+    end.
+
+-spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), opts()) -> {noreply, opts()}.
+handle_info({select, Loop, _Ref, ready_input}, Opts) ->
+    ok = step(Loop, Opts),
+    {noreply, Opts};
+handle_info(_Message, Opts) ->
+    {noreply, Opts}.

@@ -1,0 +1,155 @@
+%% A process with a loop of its own: descriptors and timers become messages to whoever asked.
+%%
+%% Process: owns the loop, which ends with it. What it watches belongs to the process that asked for
+%% it and is forgotten when that process ends. Events come as `{py_event, Worker, Id, Kind}'.
+-module(py_event_worker).
+
+-behaviour(gen_server).
+
+-export([start_link/1, start_link/2, stop/1, loop/1]).
+-export([add_reader/2, add_writer/2, remove/2, call_later/2, cancel_timer/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-type name() :: atom() | binary().
+-type opts() :: #{}.
+-type id() :: py_nif:event_id().
+-type handle() :: {read | write, reference()} | {timer, reference()}.
+
+-record(state, {
+    loop :: py_nif:raw_loop(),
+    next = 1 :: id(),
+    %% Who asked for an event, and what takes it back.
+    asked = #{} :: #{id() => {pid(), handle()}},
+    %% One monitor a process.
+    owners = #{} :: #{pid() => {reference(), [id()]}}
+}).
+
+-spec start_link(name()) -> gen_server:start_ret().
+start_link(Name) ->
+    start_link(Name, #{}).
+
+%% An atom is registered; a binary only tells workers apart.
+-spec start_link(name(), opts()) -> gen_server:start_ret().
+start_link(Name, Opts) when is_atom(Name) ->
+    gen_server:start_link({local, Name}, ?MODULE, Opts, []);
+start_link(Name, Opts) when is_binary(Name) ->
+    gen_server:start_link(?MODULE, Opts, []).
+
+-spec stop(gen_server:server_ref()) -> ok.
+stop(Worker) ->
+    gen_server:stop(Worker).
+
+-spec loop(gen_server:server_ref()) -> {ok, py_nif:raw_loop()}.
+loop(Worker) ->
+    gen_server:call(Worker, loop).
+
+%% `{py_event, Worker, Id, read}' comes once, when there is something to read. Whoever wants more asks
+%% again when it has read.
+-spec add_reader(gen_server:server_ref(), non_neg_integer()) -> {ok, id()} | {error, py_error:reason()}.
+add_reader(Worker, Fd) ->
+    gen_server:call(Worker, {watch, read, Fd, self()}).
+
+-spec add_writer(gen_server:server_ref(), non_neg_integer()) -> {ok, id()} | {error, py_error:reason()}.
+add_writer(Worker, Fd) ->
+    gen_server:call(Worker, {watch, write, Fd, self()}).
+
+-spec remove(gen_server:server_ref(), id()) -> ok.
+remove(Worker, Id) ->
+    gen_server:call(Worker, {remove, Id}).
+
+%% `{py_event, Worker, Id, timer}' comes once.
+-spec call_later(gen_server:server_ref(), non_neg_integer()) -> {ok, id()}.
+call_later(Worker, Ms) ->
+    gen_server:call(Worker, {call_later, Ms, self()}).
+
+-spec cancel_timer(gen_server:server_ref(), id()) -> ok.
+cancel_timer(Worker, Id) ->
+    remove(Worker, Id).
+
+-spec init(opts()) -> {ok, #state{}} | {stop, py_error:reason()}.
+init(_Opts) ->
+    case py_nif:event_loop_new() of
+        {ok, Loop} ->
+            ok = py_nif:event_loop_set_router(Loop, self()),
+            {ok, #state{loop = Loop}};
+        {error, Reason} ->
+            {stop, Reason}
+    end.
+
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+handle_call(loop, _From, #state{loop = Loop} = State) ->
+    {reply, {ok, Loop}, State};
+handle_call({watch, Kind, Fd, Pid}, _From, #state{loop = Loop, next = Id} = State) ->
+    case watch(Kind, Loop, Fd, Id) of
+        {ok, Ref} -> {reply, {ok, Id}, ask(Id, Pid, {Kind, Ref}, State)};
+        {error, _} = Error -> {reply, Error, State}
+    end;
+handle_call({call_later, Ms, Pid}, _From, #state{loop = Loop, next = Id} = State) ->
+    {ok, Ref} = py_nif:call_later(Loop, Ms, Id),
+    {reply, {ok, Id}, ask(Id, Pid, {timer, Ref}, State)};
+handle_call({remove, Id}, _From, State) ->
+    {reply, ok, forget(Id, State)};
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({select, Loop, _Ref, ready_input}, #state{loop = Loop} = State) ->
+    _ = py_nif:event_loop_step(Loop),
+    {noreply, lists:foldl(fun tell/2, State, py_nif:get_pending(Loop))};
+handle_info({'DOWN', _Monitor, process, Pid, _Why}, #state{owners = Owners} = State) ->
+    {_, Ids} = maps:get(Pid, Owners, {none, []}),
+    {noreply, lists:foldl(fun forget/2, State, Ids)};
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Why, #state{loop = Loop}) ->
+    py_nif:event_loop_destroy(Loop).
+
+watch(read, Loop, Fd, Id) -> py_nif:add_reader(Loop, Fd, Id);
+watch(write, Loop, Fd, Id) -> py_nif:add_writer(Loop, Fd, Id).
+
+tell({Id, Kind}, #state{asked = Asked} = State) ->
+    case Asked of
+        #{Id := {Pid, _}} ->
+            _ = Pid ! {py_event, self(), Id, Kind},
+            forget(Id, State);
+        #{} ->
+            State
+    end.
+
+ask(Id, Pid, Handle, #state{asked = Asked, owners = Owners} = State) ->
+    {Monitor, Ids} =
+        case Owners of
+            #{Pid := Owner} -> Owner;
+            #{} -> {monitor(process, Pid), []}
+        end,
+    State#state{
+        next = Id + 1,
+        asked = Asked#{Id => {Pid, Handle}},
+        owners = Owners#{Pid => {Monitor, [Id | Ids]}}
+    }.
+
+forget(Id, #state{loop = Loop, asked = Asked, owners = Owners} = State) ->
+    case maps:take(Id, Asked) of
+        {{Pid, Handle}, Left} ->
+            ok = take_back(Loop, Handle),
+            {Monitor, Ids} = maps:get(Pid, Owners),
+            State#state{asked = Left, owners = owner(Pid, Monitor, lists:delete(Id, Ids), Owners)};
+        error ->
+            State
+    end.
+
+owner(Pid, Monitor, [], Owners) ->
+    true = demonitor(Monitor, [flush]),
+    maps:remove(Pid, Owners);
+owner(Pid, Monitor, Ids, Owners) ->
+    Owners#{Pid := {Monitor, Ids}}.
+
+take_back(Loop, {read, Ref}) -> py_nif:remove_reader(Loop, Ref);
+take_back(Loop, {write, Ref}) -> py_nif:remove_writer(Loop, Ref);
+take_back(Loop, {timer, Ref}) -> py_nif:cancel_timer(Loop, Ref).
