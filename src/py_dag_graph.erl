@@ -246,14 +246,14 @@ bit(svg) -> 2;
 bit(chrome_trace) -> 4.
 
 redis(#{redis := embedded}) ->
-    <<>>;
+    <<"embedded">>;
 redis(#{redis := Url}) ->
     case unicode:characters_to_binary(Url) of
         Text when is_binary(Text) -> Text;
         _ -> refuse("redis is no URL")
     end;
 redis(#{}) ->
-    persistent_term:get(py_redis_url, <<>>).
+    <<>>.
 
 -spec refuse(string() | binary()) -> no_return().
 refuse(Text) -> refuse("~ts", [Text]).

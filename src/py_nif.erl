@@ -14,7 +14,7 @@
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/4, is_object_ref/1]).
 -export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
--export([dag_redis/1, dag_close/0]).
+-export([dag_redis/1, dag_default/1]).
 
 -export([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
 -export([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
@@ -36,7 +36,7 @@
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/4, is_object_ref/1]).
 -nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
--nifs([dag_redis/1, dag_close/0]).
+-nifs([dag_redis/1, dag_default/1]).
 
 -nifs([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
 -nifs([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
@@ -290,8 +290,9 @@ dag_reply(_Run, _Id, _Ok, _Bytes) -> ?NOT_LOADED.
 -spec dag_redis(Url :: binary()) -> {ok, ok} | {error, binary()}.
 dag_redis(_Url) -> ?NOT_LOADED.
 
--spec dag_close() -> ok.
-dag_close() -> ?NOT_LOADED.
+%% The server of those who name none; <<>> is the embedded store, which starts empty.
+-spec dag_default(Url :: binary()) -> ok.
+dag_default(_Url) -> ?NOT_LOADED.
 
 %% Descriptors and timers without Python: whoever has the loop drives it.
 -spec event_loop_new() -> {ok, raw_loop()} | posix().

@@ -8,8 +8,7 @@
 
 -spec start_link(py_config:config()) -> ignore.
 start_link(#{redis_url := Url}) ->
-    ok = py_nif:dag_close(),
-    ok = persistent_term:put(py_redis_url, url(Url)),
+    ok = py_nif:dag_default(url(Url)),
     ignore.
 
 url(undefined) -> <<>>;

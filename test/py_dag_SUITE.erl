@@ -38,7 +38,9 @@
     a_run_inside_of_a_node_of_another/1,
     a_coroutine_function_is_refused_with_a_sentence/1,
     objects_are_released_after_the_run/1,
-    a_closed_pool_ends_its_nodes/1
+    a_closed_pool_ends_its_nodes/1,
+    python_runs_graphs_in_the_node/1,
+    python_runs_graphs_in_an_interpreter_of_its_own/1
 ]).
 
 -define(NO_RUN(Graph, Inputs), py_dag:run(#{nodes => Graph}, Inputs)).
@@ -386,6 +388,29 @@ a_closed_pool_ends_its_nodes(_Config) ->
     ok = py_test:eventually(fun() -> py_nif:pool_busy(element(2, py_registry:pool(Context))) end),
     ok = py_context:stop(Context),
     ?assertReason({dag, _, {context_died, _}}, py_dag:await(Run)).
+
+%% The store is the same one for both, and functions of Erlang may be called from a node.
+python_runs_graphs_in_the_node(_Config) ->
+    Key = key(),
+    ok = py:register_function(double, fun([X]) -> 2 * X end),
+    ?assertEqual({ok, [84, <<"42">>]}, py:call(py_graphs, from_python, [Key, 42])),
+    ?assertEqual(#{get => <<"42">>}, results(#{get => #{run => ["GET", Key]}}, #{})).
+
+python_runs_graphs_in_an_interpreter_of_its_own(_Config) ->
+    case py:execution_mode() of
+        subinterp ->
+            {ok, Context} = py_context:new(#{mode => subinterp}),
+            Code = <<
+                "from erlang import dag\n"
+                "def run():\n"
+                "    return dag.run([dag.cpu(name='a')(lambda: 1)]).results\n"
+            >>,
+            ok = py:exec(Context, Code),
+            ?assertEqual({ok, #{<<"a">> => 1}}, py:call(Context, '__main__', run, [])),
+            ok = py_context:stop(Context);
+        Other ->
+            {skip, Other}
+    end.
 
 key() -> integer_to_binary(erlang:unique_integer([positive])).
 

@@ -14,6 +14,7 @@ from erlang._errors import Cancelled, ErlangError, NotInNode
 from erlang._native import Atom, Fun, Pid, Port, Ref, register_constructor, register_converter
 
 if TYPE_CHECKING:
+    from erlang import dag as dag
     from erlang._loop import ErlangEventLoop as ErlangEventLoop
     from erlang._loop import new_event_loop as new_event_loop
     from erlang._run import ErlangEventLoopPolicy as ErlangEventLoopPolicy
@@ -124,6 +125,8 @@ _LOOP_NAMES = {
 
 def __getattr__(name: str) -> Any:
     """``erlang.name(*args)`` calls the Erlang function registered as ``name``."""
+    if name == "dag":
+        return importlib.import_module("erlang.dag")
     if name in _LOOP_NAMES:
         value = getattr(importlib.import_module(_LOOP_NAMES[name]), name)
         globals()[name] = value

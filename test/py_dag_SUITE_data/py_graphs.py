@@ -4,6 +4,7 @@ import threading
 import time
 
 import erlang
+from erlang import dag
 
 attempts: dict[str, int] = {}
 kept: list[object] = []
@@ -23,7 +24,7 @@ def model(weights):
 
 def score(model, features):
     assert model.made_on == id(model)
-    return sum(w * float(f) for w, f in zip(model.weights, features))
+    return sum(w * float(f) for w, f in zip(model.weights, features, strict=True))
 
 
 def same(first, second):
@@ -88,3 +89,17 @@ def thread():
 
 async def coroutine():
     return 1
+
+
+def from_python(key, value):
+    @dag.cpu
+    def doubled(value):
+        return erlang.double(value)
+
+    nodes = [
+        doubled,
+        dag.redis("set", "SET", "{key}", "{value}"),
+        dag.redis("get", "GET", "{key}", after=["set"]),
+    ]
+    report = dag.run(nodes, {"key": key, "value": value})
+    return [report["doubled"], report["get"]]

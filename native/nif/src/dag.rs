@@ -47,10 +47,11 @@ fn dag_redis(url: String) -> Result<Atom, String> {
     }
 }
 
-/// Forgets the clients and what the embedded store holds.
+/// Forgets the clients and what the embedded store holds; sets the server of those who name none.
 #[rustler::nif]
-fn dag_close() -> Atom {
+fn dag_default(url: String) -> Atom {
     pyloop::graph::close();
+    pyloop::graph::set_default(&url);
     atoms::ok()
 }
 

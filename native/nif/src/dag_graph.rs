@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use dag::{Graph, Node, Value};
+use pyloop::graph::command::{Commands, Part};
 use rustler::types::atom::Atom;
 use rustler::types::tuple::get_tuple;
 use rustler::{NifResult, Term};
 
 use crate::atoms;
 use crate::dag_python::Function;
-use crate::dag_redis::{Commands, Part};
 use crate::dag_value::NodeValue;
 use crate::erts::binary_of;
 use crate::{dag_erlang, dag_python, dag_redis};

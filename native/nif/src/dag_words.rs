@@ -2,20 +2,10 @@
 //!
 //! Thread: the loop's. Never: trusts a length of a term.
 
-use dag::redis::Reply;
 use dag::{Reason, Value};
+use pyloop::graph::command::{DEEPEST, Words, no_words, of_reply};
 
 use crate::dag_value::{self, NodeValue};
-
-/// A value, as far as a command can say it.
-#[derive(Debug, PartialEq)]
-pub enum Words {
-    One(Vec<u8>),
-    Many(Vec<Words>),
-}
-
-/// A list of commands, of words, of items of a word: nothing is deeper.
-const DEEPEST: usize = 3;
 
 /// The words of a value; an error says what can't be one.
 pub fn of(value: &Value) -> Result<Words, Reason> {
@@ -25,21 +15,7 @@ pub fn of(value: &Value) -> Result<Words, Reason> {
         Some(NodeValue::Reply(reply)) => of_reply(reply, 0),
         _ => None,
     };
-    found.ok_or_else(|| Reason::new("its input is no text, number or list of them"))
-}
-
-fn of_reply(reply: &Reply, depth: usize) -> Option<Words> {
-    Some(match reply {
-        Reply::Bytes(bytes) => Words::One(bytes.clone()),
-        Reply::Simple(text) | Reply::BigNumber(text) => Words::One(text.clone().into_bytes()),
-        Reply::Int(value) => Words::One(value.to_string().into_bytes()),
-        Reply::Double(value) => Words::One(value.to_string().into_bytes()),
-        Reply::Array(items) | Reply::Set(items) if depth < DEEPEST => {
-            let items = items.iter().map(|item| of_reply(item, depth + 1));
-            Words::Many(items.collect::<Option<_>>()?)
-        }
-        _ => return None,
-    })
+    found.ok_or_else(no_words)
 }
 
 /// Reads External Term Format.

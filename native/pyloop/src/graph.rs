@@ -1,11 +1,20 @@
-//! Graphs, for the node and for the wheel: the lanes and the Redis clients of this process, and
-//! what Redis answers as Python objects.
+//! Graphs, for the node and for the wheel: the lanes and the Redis clients of this process, the
+//! commands of nodes, what Redis answers as Python objects; and graphs that Python itself runs.
 //!
 //! Thread: any.
 
+mod build;
 mod clients;
+pub mod command;
+pub(crate) mod functions;
 mod lanes;
+mod nodes;
+mod queue;
 pub mod reply;
+mod report;
+mod run;
+mod values;
 
-pub use clients::{close, open, redis};
+pub use clients::{close, open, redis, set_default};
+pub(crate) use functions::Classes;
 pub use lanes::lanes;

@@ -24,6 +24,7 @@ pub use visit::{Visit, Visitors};
 pub struct State {
     pub types: etf::Types,
     pub(crate) loops: std::sync::Arc<types::Types>,
+    pub(crate) graphs: graph::Classes,
 }
 
 impl Module for State {
@@ -33,7 +34,12 @@ impl Module for State {
     fn init<'py>(module: &Obj<'py>) -> PyResult<'py, Self> {
         let types = etf::Types::make(module)?;
         let loops = types::Types::make(module)?;
-        Ok(State { types, loops })
+        let graphs = graph::Classes::make(module)?;
+        Ok(State {
+            types,
+            loops,
+            graphs,
+        })
     }
 
     fn free(self, py: Attached<'_>) {
@@ -41,7 +47,7 @@ impl Module for State {
     }
 }
 
-static FUNCTIONS: [Function; 6] = [
+static FUNCTIONS: [Function; 18] = [
     function!(
         c"term_to_bytes",
         convert::term_to_bytes,
@@ -66,6 +72,66 @@ static FUNCTIONS: [Function; 6] = [
         c"_set_atom_maker",
         convert::set_atom_maker,
         c"_set_atom_maker(fn, /)\n--\n\nfn(text) is called for each new atom; it raises to refuse."
+    ),
+    function!(
+        c"dag_new",
+        graph::functions::new,
+        c"dag_new(inputs, nodes, /)\n--\n\nA graph, checked."
+    ),
+    function!(
+        c"dag_run",
+        graph::functions::run,
+        c"dag_run(graph, inputs, options, /)\n--\n\nStarts a run."
+    ),
+    function!(
+        c"dag_wait",
+        graph::functions::wait,
+        c"dag_wait(run, seconds, /)\n--\n\nWhether the run has ended; waits for it."
+    ),
+    function!(
+        c"dag_notify",
+        graph::functions::notify,
+        c"dag_notify(run, fn, /)\n--\n\nfn() is called on some thread after the end."
+    ),
+    function!(
+        c"dag_cancel",
+        graph::functions::cancel,
+        c"dag_cancel(run, /)\n--\n\nEnds the run."
+    ),
+    function!(
+        c"dag_report",
+        graph::functions::report,
+        c"dag_report(run, pictures, /)\n--\n\nWhat the run gave."
+    ),
+    function!(
+        c"dag_work",
+        graph::functions::work,
+        c"dag_work()\n--\n\nThe body of a thread that runs nodes."
+    ),
+    function!(
+        c"dag_lost",
+        graph::functions::lost,
+        c"dag_lost()\n--\n\nA thread could not be started."
+    ),
+    function!(
+        c"dag_close",
+        graph::functions::close_queue,
+        c"dag_close()\n--\n\nEnds the threads that run nodes."
+    ),
+    function!(
+        c"dag_forked",
+        graph::functions::forked,
+        c"dag_forked()\n--\n\nIn the child of a fork."
+    ),
+    function!(
+        c"dag_complete",
+        graph::functions::complete,
+        c"dag_complete(completion, value, /)\n--\n\nEnds a node with its value."
+    ),
+    function!(
+        c"dag_fail",
+        graph::functions::fail,
+        c"dag_fail(completion, error, /)\n--\n\nEnds a node with an exception."
     ),
     END,
 ];

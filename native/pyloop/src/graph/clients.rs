@@ -17,19 +17,53 @@ struct Client {
     redis: Redis,
 }
 
-/// By URL; the empty one is the embedded store.
+/// The name of the embedded store, in the place of a URL.
+const EMBEDDED: &str = "embedded";
+
+/// By URL.
 static CLIENTS: Mutex<Option<HashMap<String, Client>>> = Mutex::new(None);
+/// What an empty URL stands for.
+static DEFAULT: Mutex<String> = Mutex::new(String::new());
+
+/// The server of those who name none; empty for the embedded store.
+pub fn set_default(url: &str) {
+    let mut place = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
+    url.clone_into(&mut place);
+}
+
+fn resolved(url: &str) -> String {
+    let default = || {
+        DEFAULT
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    };
+    let url = if url.is_empty() {
+        default()
+    } else {
+        url.to_owned()
+    };
+    if url.is_empty() {
+        EMBEDDED.to_owned()
+    } else {
+        url
+    }
+}
 
 /// The client for a URL that was opened before; the embedded store is always there.
 pub fn redis(url: &str) -> Option<Redis> {
+    known(&resolved(url))
+}
+
+fn known(url: &str) -> Option<Redis> {
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     let clients = clients.get_or_insert_with(HashMap::new);
     let process = std::process::id();
     let known = clients.get(url).filter(|c| c.process == process);
-    if known.is_none() && url.is_empty() {
+    if known.is_none() && url == EMBEDDED {
         let redis = Redis::embedded();
         let fresh = Client { process, redis };
-        clients.insert(String::new(), fresh);
+        clients.insert(url.to_owned(), fresh);
     }
     let known = clients.get(url).filter(|c| c.process == process);
     known.map(|client| client.redis.clone())
@@ -37,10 +71,11 @@ pub fn redis(url: &str) -> Option<Redis> {
 
 /// The client for a URL, made now if there is none. Connects in the background.
 pub fn open(url: &str) -> Result<Redis, Failure> {
-    if let Some(redis) = redis(url) {
+    let url = resolved(url);
+    if let Some(redis) = known(&url) {
         return Ok(redis);
     }
-    let config = Config::parse(url)?;
+    let config = Config::parse(&url)?;
     let lanes = lanes().map_err(|error| Failure::Config(error.to_string()))?;
     let redis = Redis::open(lanes.io(), config)?;
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +88,7 @@ pub fn open(url: &str) -> Result<Redis, Failure> {
         process: std::process::id(),
         redis: redis.clone(),
     };
-    clients.insert(url.to_owned(), client);
+    clients.insert(url, client);
     Ok(redis)
 }
 

@@ -1,0 +1,288 @@
+//! The functions of `erlang._native` for graphs, and the classes they give out.
+//!
+//! Thread: attached, the caller's.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dag::{Done, Error, Options, Value};
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::{Attached, Kept, Member, Obj, PyError, PyResult, class};
+
+use super::build::{Built, SHARED, build, items, seconds, text};
+use super::nodes::{self, Shared};
+use super::queue::Queue;
+use super::run::Run;
+use super::values::PyValue;
+use super::{clients, report as reports};
+use crate::own;
+
+/// What graphs need in each interpreter.
+pub(crate) struct Classes {
+    graph: Member,
+    run: Member,
+    pub completion: Member,
+    queue: Arc<Queue>,
+}
+
+impl Classes {
+    pub fn make<'py>(module: &Obj<'py>) -> PyResult<'py, Self> {
+        Ok(Classes {
+            graph: Member::new(class::make::<GraphBody>(module)?),
+            run: Member::new(class::make::<RunBody>(module)?),
+            completion: Member::new(class::make::<Completion>(module)?),
+            queue: Arc::default(),
+        })
+    }
+}
+
+/// Declares a class that is only handed about.
+macro_rules! handed {
+    ($body:ident, $name:expr, $doc:expr) => {
+        impl class::Class for $body {
+            const NAME: &'static std::ffi::CStr = $name;
+            const DOC: &'static std::ffi::CStr = $doc;
+
+            fn repr(&self) -> String {
+                format!("<{}>", $name.to_string_lossy())
+            }
+
+            fn hash(&self) -> u64 {
+                std::ptr::from_ref(self) as u64
+            }
+
+            fn equal(&self, other: &Self) -> bool {
+                std::ptr::eq(self, other)
+            }
+        }
+    };
+}
+
+struct GraphBody(Arc<Built>);
+struct RunBody(Run);
+/// The end of a node that is in the hands of Python.
+pub(crate) struct Completion {
+    done: Mutex<Option<Done>>,
+    as_words: bool,
+}
+
+handed!(GraphBody, c"erlang._native.DagGraph", c"A graph, checked.");
+handed!(RunBody, c"erlang._native.DagRun", c"A run of a graph.");
+handed!(
+    Completion,
+    c"erlang._native.DagCompletion",
+    c"The end of a node."
+);
+
+impl Completion {
+    pub fn new(done: Done, as_words: bool) -> Self {
+        let done = Mutex::new(Some(done));
+        Completion { done, as_words }
+    }
+
+    fn end(&self, result: PyResult<'_, Obj<'_>>) {
+        let done = self
+            .done
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(done) = done {
+            nodes::complete(done, result, self.as_words);
+        }
+    }
+}
+
+fn wrong(py: Attached<'_>) -> PyError<'_> {
+    PyError::new(
+        py,
+        Builtin::TypeError,
+        "not a graph, run or node of erlang._native",
+    )
+}
+
+type Given<'a, 'py> = (&'a Obj<'py>, &'a Args<'a, 'py>);
+
+/// Runs `body` with the run that is the first argument.
+fn with_run<'py, T>(
+    (module, args): Given<'_, 'py>,
+    body: impl FnOnce(&Run) -> PyResult<'py, T>,
+) -> PyResult<'py, T> {
+    let run = args.want(0, "run")?;
+    let class = own(module)?.graphs.run.get(args.py());
+    match class::body::<RunBody>(&run, &class) {
+        Some(run) => body(&run.0),
+        None => Err(wrong(args.py())),
+    }
+}
+
+pub(crate) fn new<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let graphs = &own(module)?.graphs;
+    let built = build(
+        &*args.want(0, "inputs")?,
+        &*args.want(1, "nodes")?,
+        &graphs.queue,
+    )?;
+    class::instance(&graphs.graph.get(args.py()), GraphBody(Arc::new(built)))
+}
+
+/// What a run was asked for with: `(timeout, partial, restrict, wanted, redis, threads)`.
+struct Wish {
+    options: Options,
+    wanted: Vec<usize>,
+    redis: String,
+    threads: usize,
+}
+
+impl Wish {
+    fn of<'py>(given: &Obj<'py>, built: &Built) -> PyResult<'py, Self> {
+        let py = given.py();
+        let option = |index: usize| {
+            let item = given.is_tuple().then(|| given.tuple_item(index)).flatten();
+            item.map(|item| item.clone()).ok_or_else(|| wrong(py))
+        };
+        let number = |object: Obj<'py>| {
+            let number = object.as_i64()?.and_then(|n| usize::try_from(n).ok());
+            number.ok_or_else(|| wrong(py))
+        };
+        let wanted = items(&option(3)?)?.into_iter().map(number);
+        let wanted: Vec<usize> = wanted.collect::<Result<_, _>>()?;
+        let mut options = Options::default();
+        if let Some(time) = seconds(&option(0)?)? {
+            options = options.deadline(time);
+        }
+        if option(1)?.is_truthy()? {
+            options = options.partial();
+        }
+        if option(2)?.is_truthy()? {
+            let names = wanted.iter().filter_map(|index| built.names.get(*index));
+            options = options.want(names.cloned());
+        }
+        Ok(Wish {
+            options,
+            wanted,
+            redis: text(&option(4)?)?,
+            threads: number(option(5)?)?,
+        })
+    }
+}
+
+fn inputs_of<'py>(list: &Obj<'py>, built: &Built) -> PyResult<'py, Vec<(String, Value)>> {
+    let mut inputs = Vec::new();
+    for pair in items(list)? {
+        let (Some(name), Some(value)) = (pair.tuple_item(0), pair.tuple_item(1)) else {
+            return Err(wrong(list.py()));
+        };
+        let name = text(&name)?;
+        let value = PyValue::new(value.clone(), built.as_words.contains(&name));
+        inputs.push((name, Value::new(value)));
+    }
+    Ok(inputs)
+}
+
+/// Gives the run, and how many threads the caller is to start.
+pub(crate) fn run<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let graphs = &own(module)?.graphs;
+    let graph = args.want(0, "graph")?;
+    let class = graphs.graph.get(py);
+    let graph = class::body::<GraphBody>(&graph, &class).ok_or_else(|| wrong(py))?;
+    let built = &graph.0;
+    let wish = Wish::of(&*args.want(2, "options")?, built)?;
+    // A name may be looked up.
+    let redis = py.detach(|| clients::open(&wish.redis));
+    let redis = redis.map_err(|why| PyError::new(py, Builtin::ValueError, &why.to_string()))?;
+    let mut inputs = inputs_of(&*args.want(1, "inputs")?, built)?;
+    inputs.push((SHARED.to_owned(), Value::new(Shared { redis })));
+    let queue = &graphs.queue;
+    let more = queue.enter(wish.threads);
+    let started = py.detach(|| Run::start(built, inputs, wish.options, wish.wanted, queue));
+    let run = started.map_err(|error| {
+        queue.leave();
+        (0..more).for_each(|_| queue.lost());
+        refused(py, &error)
+    })?;
+    let run = class::instance(&graphs.run.get(py), RunBody(run))?;
+    Obj::tuple(py, [run, Obj::int(py, more as i64)?].into_iter())
+}
+
+fn refused<'py>(py: Attached<'py>, error: &Error) -> PyError<'py> {
+    let class = match error {
+        Error::MissingInput(_) | Error::UnknownName(_) => Builtin::ValueError,
+        _ => Builtin::RuntimeError,
+    };
+    PyError::new(py, class, &error.to_string())
+}
+
+pub(crate) fn wait<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    with_run((module, args), |run| {
+        let time = seconds(&*args.want(1, "seconds")?)?;
+        Ok(Obj::bool(py, py.detach(|| run.wait(time))))
+    })
+}
+
+pub(crate) fn notify<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    with_run((module, args), |run| {
+        run.notify(Kept::new(args.want(1, "fn")?.clone()));
+        Ok(Obj::none(args.py()))
+    })
+}
+
+pub(crate) fn cancel<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    with_run((module, args), |run| {
+        args.py().detach(|| run.cancel());
+        Ok(Obj::none(args.py()))
+    })
+}
+
+pub(crate) fn report<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    with_run((module, args), |run| {
+        let pictures = args.want(1, "pictures")?.as_i64()?.unwrap_or_default();
+        reports::report(args.py(), run, pictures as usize)
+    })
+}
+
+pub(crate) fn work<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let queue = own(module)?.graphs.queue.clone();
+    queue.work(args.py());
+    Ok(Obj::none(args.py()))
+}
+
+pub(crate) fn lost<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    own(module)?.graphs.queue.lost();
+    Ok(Obj::none(args.py()))
+}
+
+pub(crate) fn close_queue<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    own(module)?.graphs.queue.close();
+    Ok(Obj::none(args.py()))
+}
+
+pub(crate) fn forked<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    own(module)?.graphs.queue.forked();
+    Ok(Obj::none(args.py()))
+}
+
+/// Runs `body` with the end of a node that is the first argument.
+fn with_completion<'py>(
+    (module, args): Given<'_, 'py>,
+    body: impl FnOnce(&Completion),
+) -> PyResult<'py, Obj<'py>> {
+    let completion = args.want(0, "completion")?;
+    let class = own(module)?.graphs.completion.get(args.py());
+    match class::body::<Completion>(&completion, &class) {
+        Some(completion) => body(completion),
+        None => return Err(wrong(args.py())),
+    }
+    Ok(Obj::none(args.py()))
+}
+
+pub(crate) fn complete<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let value = args.want(1, "value")?.clone();
+    with_completion((module, args), |completion| completion.end(Ok(value)))
+}
+
+pub(crate) fn fail<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let error = PyError::from_value(args.want(1, "error")?.clone());
+    with_completion((module, args), |completion| completion.end(Err(error)))
+}

@@ -1,0 +1,350 @@
+"""Graphs that Python runs, without a node."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import pytest
+
+import erlang
+from erlang import dag
+
+PATIENCE = 20
+
+
+@dag.cpu
+def double(x):
+    return 2 * x
+
+
+@dag.cpu
+def plus(double, x):
+    return double + x
+
+
+@dag.io
+async def fetched(x):
+    await asyncio.sleep(0)
+    return ("fetched", x)
+
+
+@dag.cpu
+def fails():
+    raise KeyError("as told")
+
+
+@pytest.mark.smoke
+def test_values_go_from_node_to_node():
+    report = dag.run([double, plus], {"x": 3})
+    assert report.results == {"plus": 9}
+    assert report["plus"] == 9
+    assert report.critical_path == ["double", "plus"]
+    assert [event.outcome for event in report.timeline] == ["done", "done"]
+
+
+def test_a_node_is_still_a_function():
+    assert double(4) == 8
+    with pytest.raises(TypeError, match="command"):
+        dag.redis("n", "PING")()
+
+
+def test_the_module_is_no_function_of_erlang():
+    assert erlang.dag is dag
+
+
+def test_objects_pass_as_they_are():
+    class Model:
+        pass
+
+    made = Model()
+
+    @dag.cpu
+    def model():
+        return made
+
+    @dag.cpu
+    def same(model):
+        return model is made
+
+    assert dag.run([model, same])["same"] is True
+
+
+def test_objects_are_released_after_the_run():
+    class Model:
+        pass
+
+    seen = []
+
+    @dag.cpu
+    def model():
+        made = Model()
+        seen.append(weakref.ref(made))
+        return made
+
+    @dag.cpu
+    def dropped(model):
+        return None
+
+    dag.run([model, dropped])
+    deadline = time.monotonic() + PATIENCE
+    while seen[0]() is not None:
+        assert time.monotonic() < deadline
+        dag.run([double], {"x": 1})
+
+
+def test_coroutines_run_side_by_side_on_a_loop():
+    started = []
+    go = threading.Event()
+
+    def node(number):
+        async def body():
+            started.append(asyncio.get_running_loop())
+            if len(started) == 50:
+                go.set()
+            while not go.is_set():
+                await asyncio.sleep(0.001)
+            return number
+
+        return dag.io(name=f"n{number}")(body)
+
+    report = dag.run([node(number) for number in range(50)], timeout=PATIENCE)
+    assert sorted(report.results.values()) == list(range(50))
+    assert len(set(started)) == 1
+    assert isinstance(started[0], erlang.ErlangEventLoop)
+
+
+def test_an_exception_is_the_cause_of_the_node_error():
+    with pytest.raises(dag.NodeError) as caught:
+        dag.run([fails])
+    assert caught.value.node == "fails"
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.value.__cause__.__traceback__ is not None
+
+
+def test_a_coroutine_that_raises_fails_its_node():
+    @dag.io
+    async def bad():
+        await asyncio.sleep(0)
+        raise ValueError("async")
+
+    with pytest.raises(dag.NodeError, match="async"):
+        dag.run([bad])
+
+
+def test_defaults_optional_inputs_and_partial_runs():
+    fallback = dag.cpu(name="fallback", default=5)(fails.function)
+    wants = dag.cpu(inputs=["fails", "fallback"], optional=["fails"], name="wants")(
+        lambda failed, fallback: (failed, fallback)
+    )
+    report = dag.run([fails, fallback, wants], partial=True)
+    assert report["wants"] == (None, 5)
+    assert isinstance(report.error, dag.NodeError)
+    event = next(event for event in report.timeline if event.node == "fallback")
+    assert event.outcome == "done"
+    assert isinstance(event.reason, KeyError)
+
+
+def test_a_node_is_tried_again():
+    attempts = []
+
+    @dag.cpu(retries=2, backoff=0.001)
+    def flaky():
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise RuntimeError
+        return len(attempts)
+
+    assert dag.run([flaky])["flaky"] == 3
+
+
+def test_a_coroutine_that_timed_out_is_cancelled():
+    cancelled = threading.Event()
+
+    @dag.io(timeout=0.01)
+    async def slow():
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    with pytest.raises(dag.NodeError) as caught:
+        dag.run([slow])
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    assert cancelled.wait(PATIENCE)
+
+
+def test_a_run_past_its_time_ends_though_a_function_goes_on():
+    go = threading.Event()
+    try:
+        blocks = dag.cpu(name="blocks")(lambda: go.wait(PATIENCE))
+        with pytest.raises(TimeoutError):
+            dag.run([blocks], timeout=0.02)
+    finally:
+        go.set()
+
+
+def test_a_cancelled_run_says_so_and_queued_nodes_never_run():
+    go, began, ran = threading.Event(), threading.Event(), []
+
+    @dag.cpu
+    def first():
+        began.set()
+        go.wait(PATIENCE)
+
+    after = dag.cpu(inputs=["first"], name="after")(ran.append)
+    running = dag.start([first, after])
+    assert began.wait(PATIENCE)
+    running.cancel()
+    with pytest.raises(concurrent.futures.CancelledError):
+        running.result()
+    go.set()
+    assert dag.run([double], {"x": 1})["double"] == 2
+    assert ran == []
+
+
+def test_redis_commands_take_values():
+    key = f"key:{os.getpid()}"
+    nodes = [
+        dag.redis("set", "SET", "{key}:1", 42),
+        dag.redis("push", commands=[["RPUSH", "{key}:l", "a", 1.5]]),
+        dag.redis("get", "GET", "{key}:1", after=["set"]),
+        dag.cpu(inputs=["key", "get"], name="keys")(lambda key, _: [f"{key}:1", b"none"]),
+        dag.redis("many", "MGET", "{keys}"),
+        dag.cpu(inputs=["key", "push"], name="given")(
+            lambda key, _: [["LRANGE", f"{key}:l", 0, -1], ["LLEN", f"{key}:1"]]
+        ),
+        dag.redis("answers", commands_from="given"),
+    ]
+    report = dag.run(nodes, {"key": key}, want=["get", "many", "answers"])
+    assert report["get"] == b"42"
+    assert report["many"] == [b"42", None]
+    values, error = report["answers"]
+    assert values == [b"a", b"1.5"]
+    assert error.startswith(b"WRONGTYPE")
+    with pytest.raises(dag.NodeError) as caught:
+        dag.run([dag.redis("wrong", "LLEN", f"{key}:1")])
+    assert isinstance(caught.value.__cause__, dag.RedisError)
+
+
+def test_a_server_that_is_not_there_is_an_error():
+    get = dag.redis("get", "GET", "x")
+    with pytest.raises(dag.NodeError, match="connection to Redis lost"):
+        dag.run([get], redis="unix:/nowhere/redis.sock")
+    with pytest.raises(ValueError, match="redis://"):
+        dag.run([get], redis="what:ever")
+
+
+def test_a_wrong_graph_is_refused_with_the_reason():
+    a = dag.cpu(name="a", inputs=["b"])(id)
+    b = dag.cpu(name="b", inputs=["a"])(id)
+    with pytest.raises(ValueError, match="cycle"):
+        dag.Graph([a, b])
+    with pytest.raises(ValueError, match="node a needs b"):
+        dag.run([a])
+    with pytest.raises(ValueError, match="used twice"):
+        dag.Graph([a, a])
+    with pytest.raises(TypeError, match="no node"):
+        dag.Graph([print])
+    with pytest.raises(ValueError, match="no node nothing"):
+        dag.run([double], {"x": 1}, want=["nothing"])
+    with pytest.raises(ValueError, match="no input x"):
+        dag.run(dag.Graph([double]))
+    with pytest.raises(ValueError, match="pictures"):
+        dag.run([double], {"x": 1}, pictures=["gif"])
+    with pytest.raises(ValueError, match="needs words"):
+        dag.redis("n")
+
+
+def test_only_what_is_wanted_runs():
+    report = dag.run([double, plus, fails], {"x": 1}, want=["double"])
+    assert report.results == {"double": 2}
+    assert [event.outcome for event in report.timeline] == ["done", "skipped", "skipped"]
+
+
+def test_pictures_are_drawn():
+    report = dag.run([double, plus], {"x": 1}, pictures=["svg", "chrome_trace"])
+    assert set(report.pictures) == {"svg", "chrome_trace"}
+    assert report.pictures["svg"].startswith("<svg")
+    assert json.loads(report.pictures["chrome_trace"])
+
+
+def test_a_run_is_awaited_on_any_loop(loop):
+    async def main():
+        report = await dag.start([double, plus, fetched], {"x": 2})
+        return report.results
+
+    assert loop.run_until_complete(main()) == {"plus": 6, "fetched": ("fetched", 2)}
+
+
+def test_cancelling_who_awaits_cancels_the_run(loop):
+    async def main():
+        began = loop.create_future()
+
+        @dag.io
+        async def slow():
+            loop.call_soon_threadsafe(began.set_result, None)
+            await asyncio.sleep(3600)
+
+        running = dag.start([slow])
+        task = asyncio.ensure_future(running)
+        await began
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert running.done()
+
+    loop.run_until_complete(main())
+
+
+def test_many_runs_at_once_from_many_threads():
+    graph = dag.Graph([double, plus])
+
+    def one(x):
+        return dag.run(graph, {"x": x})["plus"]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(one, range(200))) == [3 * x for x in range(200)]
+
+
+def test_a_run_inside_of_a_node():
+    outer = dag.cpu(name="outer", inputs=["x"])(lambda x: dag.run([double], {"x": x})["double"])
+    assert dag.run([outer], {"x": 4})["outer"] == 8
+
+
+SCRIPT = """
+import os
+from erlang import dag
+
+@dag.cpu
+def one():
+    return 1
+
+@dag.io
+async def two():
+    return 2
+
+assert dag.run([one, two]).results == {"one": 1, "two": 2}
+child = os.fork()
+assert dag.run([one, two]).results == {"one": 1, "two": 2}
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+print("ended", bool(child))
+"""
+
+
+def test_the_process_ends_and_its_child_has_graphs_too():
+    script = "import warnings; warnings.simplefilter('ignore')\n" + SCRIPT
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.stderr == ""
+    assert sorted(ended.stdout.split("\n")) == ["", "ended False", "ended True"]
