@@ -160,9 +160,10 @@ impl<W, S> Reactor<W, S> {
         self.timers.cancel(key)
     }
 
-    /// When the next timer is due; for a driver that waits in its own way.
+    /// When the next timer is due; for a driver that waits in its own way, and that cancels by key:
+    /// none of its timers is stale.
     pub fn next_deadline(&mut self) -> Option<u64> {
-        self.timers.next_deadline()
+        self.timers.next_deadline(|_| false, &mut Vec::new())
     }
 
     pub fn timers(&self) -> usize {
