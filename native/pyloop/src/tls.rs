@@ -228,8 +228,12 @@ impl Engine {
         let part = |name| control.getattr_c(name);
         let (incoming, outgoing) = (part(c"_incoming")?, part(c"_outgoing")?);
         let object = part(c"_sslobj")?;
-        // `SSLObject` hands each call on to this one.
-        let object = object.getattr_c(c"_sslobj").unwrap_or(object);
+        let class = pyrt::call::import_c(py, c"ssl")?.getattr_c(c"SSLObject")?;
+        // `SSLObject` itself hands each call on to this one; a subclass may do more.
+        let object = match object.getattr_c(c"_sslobj") {
+            Ok(inner) if object.is_exactly(&class) => inner,
+            _ => object,
+        };
         let module = pyrt::call::import_c(py, c"asyncio.sslproto")?;
         let bound = |object: &Obj<'py>, name| object.getattr_c(name).map(Member::new);
         Ok(Engine {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import socket
@@ -165,3 +166,29 @@ def test_what_a_tls_transport_cannot_do(tls: Any, caplog: Any) -> None:
     with caplog.at_level(logging.WARNING, logger="asyncio"):
         tls.run(main)
     assert "SSL connection is closed" in caplog.text
+
+
+def test_an_interrupt_in_a_protocol_ends_the_run(tls: Any) -> None:
+    ends: list[Any] = []
+
+    async def main() -> None:
+        class Interrupts(tls.Recorder):
+            def data_received(self, data: bytes) -> None:
+                raise KeyboardInterrupt
+
+        ends.extend(await tls.pair(server=Interrupts))
+        ends[1].transport.write(b"?")
+        await asyncio.sleep(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        tls.loop.run_until_complete(main())
+
+    async def end() -> None:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        for protocol in ends:
+            protocol.transport.abort()
+            await protocol.lost
+
+    tls.run(end)
+    assert tls.reports == []

@@ -133,6 +133,23 @@ def test_close_says_goodbye_and_both_ends_end(tls: Any) -> None:
     assert tls.reports == []
 
 
+def test_a_peer_that_ends_while_reading_is_paused_loses_nothing(tls: Any) -> None:
+    async def main() -> None:
+        server, client = await tls.pair()
+        server.transport.pause_reading()
+        client.transport.write(bytes(100_000))
+        client.transport.close()
+        client.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        await asyncio.sleep(0.01)
+        assert server.events == ["made"]
+        server.transport.resume_reading()
+        await server.lost
+        assert len(server.got) == 100_000
+        assert server.events == ["made", "eof", "lost"]
+
+    tls.run(main)
+
+
 def test_abort_ends_at_once(tls: Any) -> None:
     async def main() -> None:
         server, client = await tls.pair()
