@@ -12,8 +12,11 @@ use crate::transport::Stream;
 /// More than the largest record holds.
 const RECORD: usize = 16 * 1024 + 1;
 
+/// A packet is fed in pieces of about this size.
+const PIECE: usize = 32 * 1024;
+
 /// What the engine gave.
-enum Got<T> {
+pub(crate) enum Got<T> {
     Data(T),
     /// Nothing before more comes from the peer.
     Later,
@@ -21,9 +24,27 @@ enum Got<T> {
     Closed,
 }
 
+/// What became of a packet.
+pub(crate) enum Taken<'py> {
+    /// The engine has it.
+    Fed,
+    /// It is decrypted, and the engine has no more.
+    Read(PyResult<'py, (Option<Obj<'py>>, Got<()>)>),
+}
+
 impl Tls {
-    /// Takes what the stream has received.
-    pub(crate) fn feed<'py>(&self, py: Attached<'py>, data: &[u8]) -> PyResult<'py, ()> {
+    /// Takes what the stream has received. Runs no code of the user's.
+    pub(crate) fn take<'py>(&self, py: Attached<'py>, data: &[u8]) -> PyResult<'py, Taken<'py>> {
+        let flags = &self.flags;
+        let plain = flags.mode.get() == Mode::Open && !flags.buffered.get();
+        if data.len() > PIECE && plain && !flags.reading_paused.get() {
+            return Ok(Taken::Read(self.read_pieces(py, data)));
+        }
+        self.feed(py, data)?;
+        Ok(Taken::Fed)
+    }
+
+    fn feed<'py>(&self, py: Attached<'py>, data: &[u8]) -> PyResult<'py, ()> {
         self.records.borrow_mut().feed(data);
         let Some(engine) = self.engine() else {
             return Ok(());
@@ -31,13 +52,22 @@ impl Tls {
         lend(py, data, |view| engine.feed.get(py).call(&[view]).map(drop))
     }
 
-    /// Goes on with what was fed.
-    pub(crate) fn arrived<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
-        match self.flags.mode.get() {
-            Mode::Open => self.pump(this),
-            Mode::Unwrapped => Ok(()),
-            Mode::Handshake | Mode::Flushing | Mode::Shutdown => {
-                self.control(this.py(), c"_advance", &[]).map(drop)
+    /// Goes on with what was taken.
+    pub(crate) fn arrived<'py>(&self, this: &Obj<'py>, taken: Taken<'py>) -> PyResult<'py, ()> {
+        let py = this.py();
+        match (self.flags.mode.get(), taken) {
+            (_, Taken::Read(read)) => self.pump_after(this, || {
+                let (data, got) = read?;
+                match self.protocol.get(py) {
+                    Some(protocol) => self.tell_data(py, &protocol, data)?,
+                    None => return Ok(()),
+                }
+                self.deliver_after(this, got)
+            }),
+            (Mode::Open, Taken::Fed) => self.pump(this),
+            (Mode::Unwrapped, Taken::Fed) => Ok(()),
+            (Mode::Handshake | Mode::Flushing | Mode::Shutdown, Taken::Fed) => {
+                self.control(py, c"_advance", &[]).map(drop)
             }
         }
     }
@@ -47,7 +77,15 @@ impl Tls {
         if !self.flows() {
             return Ok(());
         }
-        let read = self.while_inside(this.py(), || self.deliver(this));
+        self.pump_after(this, || self.deliver(this))
+    }
+
+    fn pump_after<'py>(
+        &self,
+        this: &Obj<'py>,
+        body: impl FnOnce() -> PyResult<'py, ()>,
+    ) -> PyResult<'py, ()> {
+        let read = self.while_inside(this.py(), body);
         // What was written before a failure goes out, as it would have without waiting.
         let written = self.write_out(this, false);
         match read.and(written) {
@@ -81,12 +119,37 @@ impl Tls {
             match got {
                 Got::Data(()) => {}
                 Got::Later => return Ok(()),
-                Got::Closed => {
-                    return self.control(py, c"_peer_closed", &[]).map(drop);
-                }
+                Got::Closed => return self.peer_closed(py),
             }
         }
         Ok(())
+    }
+
+    /// What follows a packet that was decrypted on its way in.
+    fn deliver_after<'py>(&self, this: &Obj<'py>, got: Got<()>) -> PyResult<'py, ()> {
+        match got {
+            Got::Data(()) => self.deliver(this),
+            Got::Later => Ok(()),
+            Got::Closed => self.peer_closed(this.py()),
+        }
+    }
+
+    #[cold]
+    fn peer_closed<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        self.control(py, c"_peer_closed", &[]).map(drop)
+    }
+
+    fn tell_data<'py>(
+        &self,
+        py: Attached<'py>,
+        protocol: &Obj<'py>,
+        data: Option<Obj<'py>>,
+    ) -> PyResult<'py, ()> {
+        let Some(data) = data else {
+            return Ok(());
+        };
+        let name = self.core(py).types.names.data_received.get(py);
+        protocol.call_named(&name, [&data]).map(drop)
     }
 
     fn deliver_bytes<'py>(&self, py: Attached<'py>, protocol: &Obj<'py>) -> PyResult<'py, Got<()>> {
@@ -103,10 +166,7 @@ impl Tls {
         } else {
             self.read_many(py, &engine)?
         };
-        if let Some(data) = data {
-            let name = self.core(py).types.names.data_received.get(py);
-            protocol.call_named(&name, [&data])?;
-        }
+        self.tell_data(py, protocol, data)?;
         Ok(got)
     }
 
@@ -136,7 +196,36 @@ impl Tls {
     ) -> PyResult<'py, (Option<Obj<'py>>, Got<()>)> {
         let room = self.records.borrow().size().max(RECORD);
         let mut fresh = Fresh::new(py, room)?;
+        let got = self.fill(&mut fresh, engine)?;
+        Ok((finish(fresh)?, got))
+    }
+
+    /// A large packet: piece by piece, so that the engine's buffer stays small and near.
+    fn read_pieces<'py>(
+        &self,
+        py: Attached<'py>,
+        mut data: &[u8],
+    ) -> PyResult<'py, (Option<Obj<'py>>, Got<()>)> {
+        let Some(engine) = self.engine() else {
+            return Ok((None, Got::Later));
+        };
+        let room = self.records.borrow().size() + data.len();
+        let mut fresh = Fresh::new(py, room.max(RECORD))?;
         let mut got = Got::Data(());
+        while !data.is_empty() {
+            let len = self.records.borrow().piece(data, PIECE);
+            let (piece, rest) = data.split_at(len);
+            data = rest;
+            self.feed(py, piece)?;
+            if !matches!(got, Got::Closed) {
+                got = self.fill(&mut fresh, &engine)?;
+            }
+        }
+        Ok((finish(fresh)?, got))
+    }
+
+    /// Reads until there is no more, or no room.
+    fn fill<'py>(&self, fresh: &mut Fresh<'py>, engine: &Engine) -> PyResult<'py, Got<()>> {
         while fresh.left() > 0 && self.records.borrow().any() {
             let asked = fresh.left();
             let mut outcome = Got::Later;
@@ -147,17 +236,13 @@ impl Tls {
                     Got::Later | Got::Closed => 0,
                 })
             })?;
-            got = match outcome {
-                Got::Data(_) => continue,
-                Got::Later => Got::Later,
-                Got::Closed => Got::Closed,
-            };
-            break;
+            match outcome {
+                Got::Data(_) => {}
+                Got::Later => return Ok(Got::Later),
+                Got::Closed => return Ok(Got::Closed),
+            }
         }
-        if fresh.filled() == 0 {
-            return Ok((None, got));
-        }
-        Ok((Some(fresh.finish()?), got))
+        Ok(Got::Data(()))
     }
 
     /// `sslobj.read(asked, view)`
@@ -270,4 +355,11 @@ impl Tls {
         }
         Ok(())
     }
+}
+
+fn finish(fresh: Fresh<'_>) -> PyResult<'_, Option<Obj<'_>>> {
+    if fresh.filled() == 0 {
+        return Ok(None);
+    }
+    fresh.finish().map(Some)
 }

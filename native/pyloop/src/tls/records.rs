@@ -57,6 +57,25 @@ impl Records {
         }
     }
 
+    /// How much of `data`, which comes next, ends at a record and is at least `least`; else all.
+    pub fn piece(&self, data: &[u8], least: usize) -> usize {
+        let mut end = match self.have {
+            0 => 0,
+            HEADER => self.missing,
+            // A header in two parts: rare.
+            _ => return data.len(),
+        };
+        while end < least
+            && let Some(&[_, _, _, high, low]) = data.get(end..end + HEADER)
+        {
+            end += HEADER + usize::from(u16::from_be_bytes([high, low]));
+        }
+        if end < least {
+            return data.len();
+        }
+        end.min(data.len())
+    }
+
     /// Whether the engine may have data.
     pub fn any(&self) -> bool {
         !self.known || self.complete > 0 || self.broken
@@ -165,6 +184,20 @@ mod tests {
         assert!(records.one());
         records.read(30, 50);
         assert!(!records.any());
+    }
+
+    #[test]
+    fn a_piece_ends_with_a_record() {
+        let data = [record(10), record(20), record(30)].concat();
+        let mut records = known();
+        assert_eq!(records.piece(&data, 1), 15);
+        assert_eq!(records.piece(&data, 16), 40);
+        assert_eq!(records.piece(&data, 1000), data.len());
+        assert_eq!(records.piece(&data[..50], 41), 50);
+        records.feed(&data[..10]);
+        assert_eq!(records.piece(&data[10..], 1), 5);
+        records.feed(&data[10..17]);
+        assert_eq!(records.piece(&data[17..], 1), data.len() - 17);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::transport::Stream;
 /// As much as one record holds.
 const RECORD: usize = 16 * 1024;
 
+/// As much as is encrypted at once: the engine's buffer stays small and near.
+const PIECE: usize = 2 * RECORD;
+
 /// As much as is encrypted before it is sent.
 const ROUND: usize = 256 * 1024;
 
@@ -179,10 +182,14 @@ impl Tls {
         let py = this.py();
         let mut wrote = false;
         loop {
-            let mut round = 0;
+            let (mut round, mut piece, mut held) = (0, 0, false);
             while round < ROUND && self.flows() && (all || !self.flags.stream_full.get()) {
+                if piece >= PIECE {
+                    held |= self.hold_pending(py)?;
+                    piece = 0;
+                }
                 match self.encrypt(py)? {
-                    Some(count) => round += count,
+                    Some(count) => (round, piece) = (round + count, piece + count),
                     None => break,
                 }
             }
@@ -190,7 +197,11 @@ impl Tls {
                 break;
             }
             wrote = true;
-            self.send_pending(py)?;
+            if held {
+                self.send_held(py)?;
+            } else {
+                self.send_pending(py)?;
+            }
         }
         if !wrote && self.pending(py, false)? > 0 {
             // Answers of the engine's own.
@@ -209,12 +220,12 @@ impl Tls {
         };
         let write = engine.write.get(py);
         let taken = match &next {
-            Next::One(Chunk::Bytes(bytes), 0) if next.len(py) <= ROUND => {
+            Next::One(Chunk::Bytes(bytes), 0) if next.len(py) <= PIECE => {
                 write.call(&[&bytes.get(py)])
             }
             Next::One(chunk, done) => {
                 let rest = &chunk.as_slice(py)[*done..];
-                let part = &rest[..rest.len().min(ROUND)];
+                let part = &rest[..rest.len().min(PIECE)];
                 lend(py, part, |view| write.call(&[view]))
             }
             Next::Joined(joined) => lend(py, joined, |view| write.call(&[view])),
@@ -238,6 +249,26 @@ impl Tls {
         };
         let data = engine.drain.get(py).call(&[])?;
         Stream::of(&stream).send_now(&stream, &data)
+    }
+
+    /// As `send_pending`, but the stream sends it with what follows; whether it will.
+    fn hold_pending<'py>(&self, py: Attached<'py>) -> PyResult<'py, bool> {
+        if self.flags.stream_full.get() {
+            return Ok(false);
+        }
+        let (Some(stream), Some(engine)) = (self.stream.get(py), self.engine()) else {
+            return Ok(false);
+        };
+        Stream::of(&stream).hold(&engine.drain.get(py).call(&[])?);
+        Ok(true)
+    }
+
+    fn send_held<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        self.hold_pending(py)?;
+        match self.stream.get(py) {
+            Some(stream) => Stream::of(&stream).send_held(&stream),
+            None => Ok(()),
+        }
     }
 
     /// How much the protocol has written that the stream does not have yet.

@@ -5,7 +5,7 @@
 use pyrt::{Attached, Obj, PyResult};
 
 use super::read::{Got, later_or};
-use super::{Kind, ROOM, Stream};
+use super::{Chunk, Kind, ROOM, Stream};
 use crate::channel::Life;
 use crate::tls::Tls;
 
@@ -29,12 +29,12 @@ impl Stream {
         let received = self.flags.medium.receive(self.channel.fd, &mut buffer[..]);
         let fed = match received {
             Ok(0) => Ok(Got::Eof),
-            Ok(len) => Ok(Got::Data(Tls::of(&tls).feed(py, &buffer[..len]))),
+            Ok(len) => Ok(Got::Data(Tls::of(&tls).take(py, &buffer[..len]))),
             Err(errno) => later_or(errno),
         };
         drop(place.replace(buffer));
         let done = match fed {
-            Ok(Got::Data(fed)) => fed.and_then(|()| Tls::of(&tls).arrived(&tls)),
+            Ok(Got::Data(taken)) => taken.and_then(|taken| Tls::of(&tls).arrived(&tls, taken)),
             Ok(Got::Eof) => return self.got_eof(this, protocol),
             Ok(Got::Later) => return Ok(()),
             Err(errno) => return self.read_failed(this, errno),
@@ -67,6 +67,25 @@ impl Stream {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Queues a `bytes`, to be sent by `send_held`.
+    pub(crate) fn hold(&self, data: &Obj<'_>) {
+        if let Some(slice) = data.as_bytes()
+            && !slice.is_empty()
+            && self.channel.life.get() < Life::Lost
+        {
+            let chunk = Chunk::of(data, slice, 0);
+            self.queue.borrow_mut().push(chunk, slice.len());
+        }
+    }
+
+    /// Sends what was held, by one system call.
+    pub(crate) fn send_held<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
+        if self.channel.life.get() >= Life::Lost {
+            return Ok(());
+        }
+        self.flush(this)
     }
 
     /// `pause_reading` and `resume_reading`.

@@ -34,7 +34,7 @@ impl Chunk {
     }
 
     /// From the byte `offset` on.
-    fn of<'py>(data: &Obj<'py>, slice: &[u8], offset: usize) -> Self {
+    pub(super) fn of<'py>(data: &Obj<'py>, slice: &[u8], offset: usize) -> Self {
         // Small rests are copied: the object may be much larger.
         if offset == 0 && data.as_bytes().is_some() && data.kind() == pyrt::kind::Kind::Bytes {
             Chunk::Bytes(Member::new(data.clone()))
@@ -45,7 +45,7 @@ impl Chunk {
 }
 
 impl Queue {
-    fn push(&mut self, chunk: Chunk, len: usize) {
+    pub(super) fn push(&mut self, chunk: Chunk, len: usize) {
         self.size += len;
         self.chunks.push_back(chunk);
     }
