@@ -61,7 +61,7 @@ dev_bench() {
             '') ;;
             -*) bench_options="$bench_options $bench_word" ;;
             *)
-                [ -f "bench/bench_$bench_word.erl" ] ||
+                [ -f "bench/bench_$bench_word.erl" ] || [ -f "bench/bench_$bench_word.py" ] ||
                     usage_error "there is no benchmark '$bench_word' (bench/bench_$bench_word.erl)"
                 bench_names="$bench_names $bench_word"
                 ;;
@@ -73,12 +73,34 @@ WORDS
         list_benches
         return
     fi
-    prepare_node
-    step_or_exit "benchmarks" build-bench compile_bench
+    bench_node=no
     for bench_name in $bench_names; do
+        # shellcheck disable=SC2086 # options are words
+        if [ -f "bench/bench_$bench_name.py" ]; then
+            run_python_bench "$bench_name" $bench_options
+            continue
+        fi
+        if [ "$bench_node" = no ]; then
+            bench_node=yes
+            prepare_node
+            step_or_exit "benchmarks" build-bench compile_bench
+        fi
         # shellcheck disable=SC2086 # options are words
         run_bench "$bench_name" $bench_options
     done
+}
+
+# run_python_bench NAME [ARG…]: in an environment of its own, with the wheel and its peers.
+run_python_bench() {
+    run_bench_name=$1
+    shift
+    setup build
+    choose_pythons newest
+    select_python "$(first_line "$chosen")"
+    use_venv bench "bench-$py_tag" && install_wheel || exit 1
+    say "${bold}bench $run_bench_name$plain"
+    "$venv/bin/python" -P "bench/bench_$run_bench_name.py" "$@" ||
+        die "the benchmark $run_bench_name did not end"
 }
 
 # run_bench NAME [ARG…]: one that falls short is no failure, one that crashes is.
@@ -92,10 +114,10 @@ run_bench() {
 
 list_benches() {
     say "benchmarks:"
-    for bench_file in bench/bench_*.erl; do
+    for bench_file in bench/bench_*.erl bench/bench_*.py; do
         [ -f "$bench_file" ] || continue
         bench_file=${bench_file##*/bench_}
-        say "  ${bench_file%.erl}"
+        say "  ${bench_file%.*}"
     done
 }
 

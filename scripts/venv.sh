@@ -3,9 +3,9 @@
 # and, for the tests, this project's wheel.
 
 # Sets `venv` for the selected Python and fills it with scripts/requirements-NAME.txt.
-# use_venv NAME
+# use_venv NAME [DIR]: DIR is another one than that of the tests, under _build/venv.
 use_venv() {
-    venv=$root/_build/venv/$py_tag
+    venv=$root/_build/venv/${2:-$py_tag}
     venv_stamp=$venv/requirements-$1
     venv_wanted="$py_exe $(cat "scripts/requirements-$1.txt")"
     if [ -x "$venv/bin/python" ] && [ -f "$venv_stamp" ] &&
