@@ -382,3 +382,31 @@ def test_importing_erlang_does_not_import_asyncio() -> None:
         "import sys, erlang; assert 'asyncio' not in sys.modules; erlang.new_event_loop().close()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_context_of_a_handle_is_seen_by_the_collector_once_others_have_it(loop: Loop) -> None:
+    variable: contextvars.ContextVar[object] = contextvars.ContextVar("variable")
+
+    class Value:
+        context: contextvars.Context
+
+    value = Value()
+    gone = weakref.ref(value)
+    variable.set(value)
+    handles = [loop.call_soon(lambda: None), loop.call_later(0, lambda: None)]
+    dropped = [loop.call_soon(lambda: None), loop.call_later(60, lambda: None)]
+    gc.collect()
+    for handle in dropped:
+        handle.cancel()
+    del dropped, handle
+    # A cycle through the context, which nothing but the collector can end.
+    value.context = handles[0]._context  # type: ignore[attr-defined]
+    assert gc.is_tracked(value.context)
+    assert value.context[variable] is value
+    loop.call_later(0.001, loop.stop)
+    loop.run_forever()
+    variable.set(None)
+    del value, handles
+    loop.close()
+    gc.collect()
+    assert gone() is None

@@ -55,10 +55,37 @@ type Raw = Cell<*mut ffi::PyObject>;
 struct Record<T> {
     head: ffi::PyVarObject,
     extra: ManuallyDrop<T>,
+    /// With the mark `HIDDEN` while the garbage collector does not see it.
     context: Raw,
     /// NULL once cleared. Just before the arguments: vectorcall may borrow this place.
     callback: Raw,
     args: [Raw; 0],
+}
+
+/// The context that a call runs in.
+pub enum Surrounding<'py> {
+    Plain(Obj<'py>),
+    /// Made for this call, so nobody else has it, and the garbage collector need not look at it
+    /// each time while it waits: it could not reach it.
+    Hidden(Obj<'py>),
+}
+
+/// An object is aligned: the lowest bit of its address is free.
+const HIDDEN: usize = 1;
+
+impl Surrounding<'_> {
+    fn into_raw(self) -> *mut ffi::PyObject {
+        match self {
+            // Without the GIL the collector has no list to be taken off.
+            Surrounding::Hidden(context) if !crate::FREE_THREADED => {
+                let raw = context.into_ptr();
+                // SAFETY: I1, attached; an object of a class that the collector knows.
+                unsafe { ffi::PyObject_GC_UnTrack(raw.cast()) };
+                raw.map_addr(|address| address | HIDDEN)
+            }
+            Surrounding::Plain(context) | Surrounding::Hidden(context) => context.into_ptr(),
+        }
+    }
 }
 
 /// An owned reference to a call put off.
@@ -108,7 +135,7 @@ impl<T: Deferrable> Call<T> {
         extra: T,
         callback: &Obj<'py>,
         args: &[Borrowed<'_, 'py>],
-        context: Obj<'py>,
+        context: Surrounding<'py>,
     ) -> PyResult<'py, Self> {
         let size = offset_of!(Record<T>, args) + size_of_val(args);
         // SAFETY: I1, attached.
@@ -128,7 +155,7 @@ impl<T: Deferrable> Call<T> {
         // SAFETY: fresh memory of this layout.
         unsafe { (&raw mut (*place).extra).write(ManuallyDrop::new(extra)) };
         // SAFETY: as above; the reference moves in.
-        unsafe { (&raw mut (*place).context).write(Cell::new(context.into_ptr())) };
+        unsafe { (&raw mut (*place).context).write(Cell::new(context.into_raw())) };
         // SAFETY: as above; a reference of its own.
         unsafe { (&raw mut (*place).callback).write(Cell::new(callback.clone().into_ptr())) };
         // SAFETY: as many places as arguments follow the record.
@@ -195,8 +222,23 @@ impl<T: Deferrable> Call<T> {
         Some(tuple.finish())
     }
 
+    /// The context, which the collector sees from now on.
+    #[inline]
+    fn shown_context(&self) -> Option<NonNull<ffi::PyObject>> {
+        let place = &self.record().context;
+        let raw = place.get();
+        if raw.addr() & HIDDEN == 0 {
+            return NonNull::new(raw);
+        }
+        let raw = raw.map_addr(|address| address & !HIDDEN);
+        place.set(raw);
+        // SAFETY: I1, attached; an object that `into_raw` has taken off the collector's list.
+        unsafe { ffi::PyObject_GC_Track(raw.cast()) };
+        NonNull::new(raw)
+    }
+
     pub fn context<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
-        let raw = NonNull::new(self.record().context.get())?;
+        let raw = self.shown_context()?;
         // SAFETY: the record owns a reference.
         Some(unsafe { Obj::from_borrowed(py, raw) })
     }
@@ -211,7 +253,7 @@ impl<T: Deferrable> Call<T> {
     pub fn run<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         let (Some(callback), Some(context)) = (
             NonNull::new(self.record().callback.get()),
-            NonNull::new(self.record().context.get()),
+            self.shown_context(),
         ) else {
             return Ok(());
         };

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use pyrt::deferred::Call;
+use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::running::copy_context;
@@ -18,13 +18,13 @@ type Answer<'py> = PyResult<'py, Obj<'py>>;
 
 /// The context given by keyword, or a copy of the current one.
 #[inline]
-fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> PyResult<'py, Surrounding<'py>> {
     if args.keywords() > 0 {
         let known = core.types.task_names.get();
         if let Some(context) = known.and_then(|names| args.sole_value(names))
             && !context.is_none()
         {
-            return Ok(context.clone());
+            return Ok(Surrounding::Plain(context.clone()));
         }
         let name = core.types.names.context.get(args.py());
         match args.named(&name) {
@@ -32,13 +32,13 @@ fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
                 if let (None, Some(names)) = (known, args.names()) {
                     remember(core, names);
                 }
-                return Ok(context.clone());
+                return Ok(Surrounding::Plain(context.clone()));
             }
             Some(_) if args.keywords() == 1 => {}
             _ => refuse_keywords(args, &name)?,
         }
     }
-    copy_context(args.py())
+    copy_context(args.py()).map(Surrounding::Hidden)
 }
 
 /// The tuple is kept, so its address stays its own.

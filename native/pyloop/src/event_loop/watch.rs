@@ -4,7 +4,7 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
-use pyrt::deferred::Call;
+use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::running::copy_context;
@@ -80,7 +80,8 @@ impl LoopCore {
             ..Plain::default()
         };
         let class = self.types.handle.get(py);
-        let call = Call::new(&class, plain, &callback, args.rest(2), copy_context(py)?)?;
+        let context = Surrounding::Plain(copy_context(py)?);
+        let call = Call::new(&class, plain, &callback, args.rest(2), context)?;
         let handle = call.obj(py);
         let old = self
             .watch_call(fd, way, call)
