@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod attach;
+pub mod awaitable;
 pub mod buffer;
 pub mod call;
 pub mod class;

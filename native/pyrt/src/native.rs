@@ -105,8 +105,17 @@ pub fn make<'py, T: Native>(module: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
 
 /// Makes another class whose instances hold a `T`, and which shows other parts of it.
 pub fn make_as<'py, T: Native>(module: &Obj<'py>, face: &Face) -> PyResult<'py, Obj<'py>> {
+    make_with::<T>(module, face, &[])
+}
+
+/// The same, with slots that few classes have.
+pub(crate) fn make_with<'py, T: Native>(
+    module: &Obj<'py>,
+    face: &Face,
+    more: &[ffi::PyType_Slot],
+) -> PyResult<'py, Obj<'py>> {
     let mut members = members();
-    let mut slots = [
+    let mut slots = vec![
         slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
         slot(ffi::Py_tp_repr, repr::<T> as *mut c_void),
         slot(ffi::Py_tp_new, new::<T> as *mut c_void),
@@ -116,8 +125,9 @@ pub fn make_as<'py, T: Native>(module: &Obj<'py>, face: &Face) -> PyResult<'py, 
         slot(ffi::Py_tp_doc, face.doc.as_ptr().cast_mut().cast()),
         slot(ffi::Py_tp_methods, face.methods.as_ptr().cast_mut().cast()),
         slot(ffi::Py_tp_getset, face.getters.as_ptr().cast_mut().cast()),
-        slot(0, ptr::null_mut()),
     ];
+    slots.extend_from_slice(more);
+    slots.push(slot(0, ptr::null_mut()));
     let mut spec = ffi::PyType_Spec {
         name: face.name.as_ptr(),
         basicsize: size_of::<Instance<T>>() as c_int,
