@@ -22,6 +22,7 @@
     threading/1,
     virtual_environments/1,
     security/1,
+    serving_asgi/1,
     every_page_has_a_test_case/1,
     every_link_within_the_project_leads_somewhere/1,
     what_the_architecture_names_exists/1,
@@ -49,6 +50,7 @@ all() ->
         threading,
         virtual_environments,
         security,
+        serving_asgi,
         every_page_has_a_test_case,
         every_link_within_the_project_leads_somewhere,
         what_the_architecture_names_exists,
@@ -96,6 +98,7 @@ raw_loops(Config) -> page("docs/raw-loops.md", Config).
 threading(Config) -> page("docs/threading.md", Config).
 virtual_environments(Config) -> page("docs/virtual-environments.md", Config).
 security(Config) -> page("docs/security.md", Config).
+serving_asgi(Config) -> page("docs/serving-asgi.md", Config).
 
 every_page_has_a_test_case(Config) ->
     Pages = filelib:wildcard("*.md", filename:join(proplists:get_value(root, Config), "docs")),

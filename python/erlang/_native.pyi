@@ -45,3 +45,8 @@ class WritePipe:
     """The writing end of a pipe."""
 
     def __getattr__(self, name: str) -> Any: ...
+
+class HttpServer:
+    """An application and its open connections."""
+
+    def __getattr__(self, name: str) -> Any: ...

@@ -13,6 +13,7 @@ mod datagram;
 mod event_loop;
 pub mod graph;
 mod handle;
+mod http;
 mod tls;
 mod transport;
 mod types;
@@ -25,6 +26,7 @@ pub struct State {
     pub types: etf::Types,
     pub(crate) loops: std::sync::Arc<types::Types>,
     pub(crate) graphs: graph::Classes,
+    pub(crate) http: std::sync::Arc<http::Types>,
 }
 
 impl Module for State {
@@ -35,10 +37,12 @@ impl Module for State {
         let types = etf::Types::make(module)?;
         let loops = types::Types::make(module)?;
         let graphs = graph::Classes::make(module)?;
+        let http = http::Types::make(module)?;
         Ok(State {
             types,
             loops,
             graphs,
+            http,
         })
     }
 

@@ -103,6 +103,11 @@ impl Stream {
         unsafe { pyrt::native::body(transport) }
     }
 
+    /// The descriptor, and where an accepted connection came from.
+    pub(crate) fn ends(&self) -> (RawFd, Option<SocketAddr>) {
+        (self.channel.fd, self.rare.peer.get())
+    }
+
     /// What the source should be watched for now.
     fn interest(&self) -> Readiness {
         let (flags, life) = (&self.flags, self.channel.life.get());

@@ -90,6 +90,11 @@ impl Stream {
         self.write_slice(this, data, &copy)
     }
 
+    /// Sends bytes that are no object of Python's; what does not go at once is copied.
+    pub(crate) fn write_copy<'py>(&self, this: &Obj<'py>, data: &[u8]) -> PyResult<'py, ()> {
+        self.write_slice(this, &Obj::none(this.py()), data)
+    }
+
     fn write_slice<'py>(
         &self,
         this: &Obj<'py>,

@@ -1,0 +1,21 @@
+//! The HTTP/1.1 server: a protocol of the loop, in Rust, that calls an ASGI application.
+//!
+//! Way E: transport → `connection` → `incoming` (`head`, `chunked`) → `scope` → `run` calls the
+//! application → `request` (`receive`, `send`, `wait`) → `respond` → transport.
+//! Thread: the loop's own; no other is involved.
+
+mod chunked;
+mod config;
+mod connection;
+mod head;
+mod incoming;
+mod request;
+mod respond;
+mod run;
+mod scope;
+mod server;
+mod status;
+mod types;
+mod wait;
+
+pub(crate) use types::Types;

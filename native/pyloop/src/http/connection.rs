@@ -1,0 +1,327 @@
+//! `HttpConnection`: the protocol of one connection, in the sense of asyncio.
+//!
+//! Way E: the transport's bytes → `incoming` → a request → the application's task → `respond` →
+//! the transport. Thread: the loop's own. Never: has the input borrowed while Python runs (I3).
+
+use std::cell::{Cell, RefCell};
+
+use pyrt::error::Builtin;
+use pyrt::module::{Args, END, Function};
+use pyrt::native::{END_OF_GETTERS, Getter, Native};
+use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit, method};
+
+use super::chunked::Decoder;
+use super::request::Request;
+use super::server::Server;
+use super::status::reason;
+use crate::transport::Stream;
+
+type Answer<'py> = PyResult<'py, Obj<'py>>;
+
+/// More than this waits in the transport, not here.
+pub const HIGH: usize = 64 * 1024;
+
+/// Ticks that a refused peer has to read its answer.
+const LINGER_TICKS: u32 = 2;
+
+/// What the next bytes are.
+#[derive(Clone, Copy, Debug)]
+pub enum Phase {
+    /// The head of a request.
+    Head,
+    /// This much of a body.
+    Length(u64),
+    Chunked(Decoder),
+    /// The next request, which has to wait for the answer to this one.
+    Answer,
+    /// Of no interest: the connection ends when the peer has read its answer.
+    Linger,
+    Closed,
+}
+
+#[derive(Default)]
+pub struct Flags {
+    /// `incoming` is on the stack.
+    pub pumping: Cell<bool>,
+    pub write_paused: Cell<bool>,
+    pub read_paused: Cell<bool>,
+    /// The transport is a socket of our own loop.
+    pub direct: Cell<bool>,
+    /// More connections than the limit: answered with 503.
+    pub surplus: Cell<bool>,
+}
+
+pub struct Connection {
+    pub server: Member,
+    pub id: u64,
+    pub transport: Place,
+    /// The request that is read or answered.
+    pub request: Place,
+    /// The scope of a request whose application was not called yet.
+    pub pending: Place,
+    /// What is the same in the scopes of all requests.
+    pub template: Place,
+    pub input: RefCell<Vec<u8>>,
+    pub phase: Cell<Phase>,
+    pub flags: Flags,
+    /// The tick at which the wait for the peer began.
+    pub since: Cell<u32>,
+}
+
+/// The protocol of a connection that is about to be made.
+pub fn make<'py>(server: &Obj<'py>) -> Answer<'py> {
+    let body = Server::of(server);
+    let connection = Connection {
+        server: Member::new(server.clone()),
+        id: body.number(),
+        transport: Place::default(),
+        request: Place::default(),
+        pending: Place::default(),
+        template: Place::default(),
+        input: RefCell::default(),
+        phase: Cell::new(Phase::Head),
+        flags: Flags::default(),
+        since: Cell::new(body.live.tick.get()),
+    };
+    let class = body.types.connection.obj(server.py());
+    // SAFETY: the class of `Connection`.
+    unsafe { pyrt::native::instance(&class, connection) }
+}
+
+impl Connection {
+    pub fn of<'a>(connection: &'a Obj<'_>) -> &'a Connection {
+        // SAFETY: called with objects of this class only.
+        unsafe { pyrt::native::body(connection) }
+    }
+
+    pub fn server<'a>(&'a self, py: Attached<'_>) -> &'a Server {
+        let server = self.server.get(py);
+        let body: *const Server = Server::of(&server);
+        // SAFETY: `server` keeps the object, and so its body, as long as `self`.
+        unsafe { &*body }
+    }
+
+    /// Marks the begin of a wait for the peer.
+    pub fn wait_begins(&self, py: Attached<'_>) {
+        self.since.set(self.server(py).live.tick.get());
+    }
+
+    pub fn write<'py>(&self, py: Attached<'py>, data: &[u8]) -> PyResult<'py, ()> {
+        let Some(transport) = self.transport.get(py) else {
+            return Ok(());
+        };
+        if self.flags.direct.get() {
+            return Stream::of(&transport).write_copy(&transport, data);
+        }
+        self.write_object(&Obj::bytes(py, data)?)
+    }
+
+    pub fn write_object<'py>(&self, data: &Obj<'py>) -> PyResult<'py, ()> {
+        let py = data.py();
+        if let Some(transport) = self.transport.get(py) {
+            let name = self.server(py).types.names.write.get(py);
+            transport.call_named(&name, [data])?;
+        }
+        Ok(())
+    }
+
+    /// Ends after what was written has gone out.
+    pub fn close<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        self.phase.set(Phase::Closed);
+        if let Some(transport) = self.transport.get(py) {
+            let name = self.server(py).types.names.close.get(py);
+            transport.call_named(&name, [])?;
+        }
+        Ok(())
+    }
+
+    pub fn abort<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
+        self.phase.set(Phase::Closed);
+        if let Some(transport) = self.transport.get(this.py()) {
+            transport.call_method(c"abort", &[])?;
+        }
+        Ok(())
+    }
+
+    /// Answers for the server itself, and ends the connection. A peer that still sends would not
+    /// see the answer if the socket were closed under it, so what it sends is read for a while.
+    #[cold]
+    pub fn refuse<'py>(&self, py: Attached<'py>, status: u16) -> PyResult<'py, ()> {
+        let text = reason(status);
+        let answer = format!(
+            "HTTP/1.1 {status} {text}\r\ncontent-type: text/plain; charset=utf-8\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{text}",
+            text.len()
+        );
+        self.write(py, answer.as_bytes())?;
+        self.linger(py)
+    }
+
+    pub fn linger<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        let Some(transport) = self.transport.get(py) else {
+            return Ok(());
+        };
+        if !transport.call_method(c"can_write_eof", &[])?.is_truthy()? {
+            return self.close(py);
+        }
+        transport.call_method(c"write_eof", &[])?;
+        self.phase.set(Phase::Linger);
+        self.wait_begins(py);
+        self.flow(py)
+    }
+
+    /// The server ends: at once where nothing is asked, else after the answer.
+    pub fn stop<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
+        let py = this.py();
+        match self.request.get(py) {
+            None => self.close(py),
+            Some(request) => Request::of(&request).stop(&request),
+        }
+    }
+
+    /// A peer that keeps us waiting for too long is left.
+    pub fn look_at_time<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
+        let py = this.py();
+        let server = self.server(py);
+        let config = &server.parts(py)?.config;
+        let waited = server.live.tick.get().wrapping_sub(self.since.get());
+        let idle = waited > config.idle_ticks;
+        match self.phase.get() {
+            Phase::Head if self.input.borrow().is_empty() && idle => self.close(py),
+            Phase::Head if self.input.borrow().is_empty() => Ok(()),
+            Phase::Head if waited > config.head_ticks => self.refuse(py, 408),
+            Phase::Length(_) | Phase::Chunked(_) if idle && !self.flags.read_paused.get() => {
+                self.abort(this)
+            }
+            Phase::Answer if idle && self.flags.write_paused.get() => self.abort(this),
+            Phase::Linger if waited > LINGER_TICKS => self.close(py),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn connection_made<'py>(this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let transport = args.want(0, "transport")?;
+    let server = own.server(py);
+    own.flags
+        .direct
+        .set(transport.is_exactly(&server.loops.stream.get(py)));
+    own.transport.set(Some(transport.clone()));
+    let config = &server.parts(py)?.config;
+    own.flags.surplus.set(!server.has_room(config));
+    server.joined(&own.server.obj(py), own.id, this)?;
+    if server.live.draining.get() {
+        own.close(py)?;
+    }
+    Ok(Obj::none(py))
+}
+
+fn data_received<'py>(this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
+    let data = args.want(0, "data")?;
+    if let Some(bytes) = data.as_bytes() {
+        own.data(this, bytes)?;
+        return Ok(Obj::none(args.py()));
+    }
+    let mut copy = Vec::new();
+    pyrt::buffer::Buffer::of(&data)?.append_to(&mut copy)?;
+    own.data(this, &copy)?;
+    Ok(Obj::none(args.py()))
+}
+
+/// The end of what the peer sends is taken as its leave: so a handler hears of it while it waits.
+fn eof_received<'py>(_: &Obj<'py>, _: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(Obj::bool(args.py(), false))
+}
+
+fn connection_lost<'py>(_this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    own.phase.set(Phase::Closed);
+    own.transport.set(None);
+    own.input.take();
+    own.pending.set(None);
+    own.template.set(None);
+    if let Some(request) = own.request.take(py) {
+        Request::of(&request).peer_left(&request)?;
+    }
+    own.server(py).left(py, own.id)?;
+    Ok(Obj::none(py))
+}
+
+fn pause_writing<'py>(_this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
+    own.flags.write_paused.set(true);
+    own.wait_begins(args.py());
+    Ok(Obj::none(args.py()))
+}
+
+fn resume_writing<'py>(_this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
+    own.flags.write_paused.set(false);
+    if let Some(request) = own.request.get(args.py()) {
+        Request::of(&request).wake(args.py())?;
+    }
+    Ok(Obj::none(args.py()))
+}
+
+fn pump<'py>(this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
+    own.data(this, &[])?;
+    Ok(Obj::none(args.py()))
+}
+
+static METHODS: [Function; 8] = [
+    method!(Connection, c"connection_made", connection_made, c""),
+    method!(Connection, c"data_received", data_received, c""),
+    method!(Connection, c"eof_received", eof_received, c""),
+    method!(Connection, c"connection_lost", connection_lost, c""),
+    method!(Connection, c"pause_writing", pause_writing, c""),
+    method!(Connection, c"resume_writing", resume_writing, c""),
+    method!(
+        Connection,
+        c"_pump",
+        pump,
+        c"Goes on with what has been read."
+    ),
+    END,
+];
+
+static GETTERS: [Getter; 1] = [END_OF_GETTERS];
+
+impl Native for Connection {
+    const NAME: &'static std::ffi::CStr = c"erlang._native.HttpConnection";
+    const DOC: &'static std::ffi::CStr = c"The protocol of one connection of an HttpServer.";
+
+    fn methods() -> &'static [Function] {
+        &METHODS
+    }
+
+    fn getters() -> &'static [Getter] {
+        &GETTERS
+    }
+
+    fn new<'py>(class: &Obj<'py>) -> PyResult<'py, Self> {
+        let text = "made by HttpServer.connection() only";
+        Err(PyError::new(class.py(), Builtin::TypeError, text))
+    }
+
+    fn traverse(&self, visit: &mut Visit) {
+        visit.member(&self.server);
+        for place in [
+            &self.transport,
+            &self.request,
+            &self.pending,
+            &self.template,
+        ] {
+            visit.place(place);
+        }
+    }
+
+    fn clear(&self, _py: Attached<'_>) {
+        for place in [
+            &self.transport,
+            &self.request,
+            &self.pending,
+            &self.template,
+        ] {
+            place.set(None);
+        }
+    }
+}

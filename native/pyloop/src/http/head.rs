@@ -1,0 +1,256 @@
+//! The head of a request: parsed by httparse, then judged. What two readers could understand
+//! differently is refused, since such a message smuggles another one past a proxy.
+//!
+//! Knows nothing of Python.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Error, Header, Status};
+
+/// The most headers a request may have, whatever the configuration says.
+pub const MOST_HEADERS: usize = 256;
+
+/// A head of this size is parsed again only when its end has come.
+const LONG: usize = 4096;
+
+/// What limits a head.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub bytes: usize,
+    pub headers: usize,
+}
+
+/// How the body of a request ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Framing {
+    None,
+    Length(u64),
+    Chunked,
+}
+
+/// What the connection needs to know of a head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Facts {
+    pub framing: Framing,
+    /// HTTP/1.1, not 1.0.
+    pub modern: bool,
+    pub keep_alive: bool,
+    /// `Expect: 100-continue`
+    pub expects: bool,
+    /// `Upgrade: websocket`, and the connection says so.
+    pub websocket: bool,
+    pub is_head: bool,
+}
+
+/// A head that may be served.
+pub struct Head<'a> {
+    pub method: &'a str,
+    pub target: &'a str,
+    pub headers: &'a [Header<'a>],
+    pub facts: Facts,
+    /// Its size.
+    pub len: usize,
+}
+
+/// Room for the headers while a head is used.
+pub type Room<'a> = [MaybeUninit<Header<'a>>; MOST_HEADERS];
+
+/// Parses the head at the start of `data`. `Ok(None)`: not all of it is there. `Err`: the status
+/// to refuse it with.
+pub fn parse<'a>(
+    data: &'a [u8],
+    limits: Limits,
+    room: &'a mut Room<'a>,
+) -> Result<Option<Head<'a>>, u16> {
+    if data.len() > LONG && !has_end(data) {
+        return too_long(data, limits).map_or(Ok(None), Err);
+    }
+    let most = limits.headers.min(MOST_HEADERS);
+    let mut request = httparse::Request::new(&mut []);
+    let len = match request.parse_with_uninit_headers(data, &mut room[..most]) {
+        Ok(Status::Complete(len)) => len,
+        Ok(Status::Partial) => return too_long(data, limits).map_or(Ok(None), Err),
+        Err(Error::TooManyHeaders) => return Err(431),
+        Err(Error::Version) => return Err(if is_http(data) { 505 } else { 400 }),
+        Err(_) => return Err(400),
+    };
+    if len > limits.bytes {
+        return Err(431);
+    }
+    let (Some(method), Some(target)) = (request.method, request.path) else {
+        return Err(400);
+    };
+    if !ends_lines_well(&data[..len]) || !target.is_ascii() {
+        return Err(400);
+    }
+    let facts = judge(method, request.version == Some(1), request.headers)?;
+    Ok(Some(Head {
+        method,
+        target,
+        headers: request.headers,
+        facts,
+        len,
+    }))
+}
+
+/// Why a head that has not ended yet is refused.
+fn too_long(data: &[u8], limits: Limits) -> Option<u16> {
+    if data.len() <= limits.bytes {
+        return None;
+    }
+    Some(if data.contains(&b'\n') { 431 } else { 414 })
+}
+
+fn has_end(data: &[u8]) -> bool {
+    data.windows(4).any(|four| four == b"\r\n\r\n")
+}
+
+/// Whether the first line ends in some version of HTTP.
+fn is_http(data: &[u8]) -> bool {
+    let line = data.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let word = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+    word.starts_with(b"HTTP/")
+}
+
+/// httparse takes a bare line feed as the end of a line; others do not.
+fn ends_lines_well(head: &[u8]) -> bool {
+    let mut before = 0;
+    for byte in head {
+        if *byte == b'\n' && before != b'\r' {
+            return false;
+        }
+        before = *byte;
+    }
+    true
+}
+
+fn judge(method: &str, modern: bool, headers: &[Header<'_>]) -> Result<Facts, u16> {
+    let mut facts = Facts {
+        framing: Framing::None,
+        modern,
+        keep_alive: modern,
+        expects: false,
+        websocket: false,
+        is_head: method == "HEAD",
+    };
+    let (mut hosts, mut upgrade, mut upgrades) = (0, false, false);
+    for header in headers {
+        let name = header.name;
+        match name.len() {
+            4 if name.eq_ignore_ascii_case("host") => hosts += 1,
+            6 if name.eq_ignore_ascii_case("expect") => {
+                facts.expects = modern && is(header.value, "100-continue");
+            }
+            7 if name.eq_ignore_ascii_case("upgrade") => {
+                upgrade = is(header.value, "websocket");
+            }
+            10 if name.eq_ignore_ascii_case("connection") => {
+                for word in header.value.split(|byte| *byte == b',') {
+                    if is(word, "close") {
+                        facts.keep_alive = false;
+                    } else if is(word, "keep-alive") && !modern {
+                        facts.keep_alive = true;
+                    } else if is(word, "upgrade") {
+                        upgrades = true;
+                    }
+                }
+            }
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                if facts.framing != Framing::None {
+                    return Err(400);
+                }
+                facts.framing = Framing::Length(length(header.value).ok_or(400u16)?);
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                if facts.framing != Framing::None || !modern {
+                    return Err(400);
+                }
+                if !is(header.value, "chunked") {
+                    return Err(501);
+                }
+                facts.framing = Framing::Chunked;
+            }
+            _ => {}
+        }
+    }
+    if hosts > 1 || (modern && hosts == 0) {
+        return Err(400);
+    }
+    facts.websocket = modern && upgrade && upgrades && method == "GET";
+    Ok(facts)
+}
+
+fn is(value: &[u8], word: &str) -> bool {
+    value.trim_ascii().eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// Digits and nothing else.
+pub fn length(value: &[u8]) -> Option<u64> {
+    let well = !value.is_empty() && value.len() <= 18 && value.iter().all(u8::is_ascii_digit);
+    if !well {
+        return None;
+    }
+    let digits = value.iter();
+    Some(digits.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        bytes: 8192,
+        headers: 5,
+    };
+
+    fn facts(data: &[u8]) -> Result<Option<Facts>, u16> {
+        let mut room = [MaybeUninit::uninit(); MOST_HEADERS];
+        parse(data, LIMITS, &mut room).map(|head| head.map(|head| head.facts))
+    }
+
+    #[test]
+    fn a_head_says_how_its_body_ends() {
+        let framing = |data: &[u8]| facts(data).map(|facts| facts.map(|facts| facts.framing));
+        let none = framing(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(none, Ok(Some(Framing::None)));
+        let length = framing(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n");
+        assert_eq!(length, Ok(Some(Framing::Length(12))));
+        let chunked = framing(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n");
+        assert_eq!(chunked, Ok(Some(Framing::Chunked)));
+        assert_eq!(framing(b"GET / HTTP/1.1\r\nHost: a\r\n"), Ok(None));
+    }
+
+    #[test]
+    fn what_two_readers_could_understand_differently_is_refused() {
+        let bad: [&[u8]; 12] = [
+            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
+            b"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+            b"GET / HTTP/1.1\nHost: a\n\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"G\x00T / HTTP/1.1\r\nHost: a\r\n\r\n",
+        ];
+        for data in bad {
+            assert_eq!(facts(data), Err(400), "{}", String::from_utf8_lossy(data));
+        }
+        let gzip = b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
+        assert_eq!(facts(gzip), Err(501));
+        assert_eq!(facts(b"GET / HTTP/2.0\r\nHost: a\r\n\r\n"), Err(505));
+    }
+
+    #[test]
+    fn a_head_that_is_too_large_is_refused_before_its_end() {
+        let line = [b"GET /".to_vec(), vec![b'a'; 9000]].concat();
+        assert_eq!(facts(&line), Err(414));
+        let header = [b"GET / HTTP/1.1\r\nX: ".to_vec(), vec![b'a'; 9000]].concat();
+        assert_eq!(facts(&header), Err(431));
+        let many = [b"GET / HTTP/1.1\r\n".to_vec(), b"A: b\r\n".repeat(6)].concat();
+        assert_eq!(facts(&many), Err(431));
+    }
+}

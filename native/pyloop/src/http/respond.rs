@@ -1,0 +1,223 @@
+//! What the application sends becomes the bytes of a response, in one piece where it can.
+//!
+//! Thread: the loop's own.
+
+use pyrt::buffer::Buffer;
+use pyrt::error::Builtin;
+use pyrt::{Attached, Obj, PyError, PyResult};
+use rustix::io::Errno;
+
+use super::request::Request;
+use super::status::reason;
+
+pub mod head;
+
+/// A body of at least this size is not copied to lie behind its head.
+const LARGE: usize = 128 * 1024;
+
+/// How the body of a response ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Framing {
+    /// There is none: HEAD, 204, 304.
+    Nothing,
+    /// This much is still to come.
+    Length(u64),
+    Chunked,
+    /// By the end of the connection.
+    Close,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Nothing was sent by the application.
+    Fresh,
+    /// The head is made, and waits for the first piece of the body.
+    Ready,
+    Body,
+    Done,
+}
+
+/// The state of a response.
+pub struct Outgoing {
+    stage: Stage,
+    framing: Framing,
+    status: u16,
+    pub keep_alive: bool,
+    /// The head, until it is sent.
+    head: Vec<u8>,
+    /// The application gave its own.
+    length: Option<u64>,
+    has_date: bool,
+}
+
+impl Outgoing {
+    pub fn new(keep_alive: bool) -> Self {
+        Outgoing {
+            stage: Stage::Fresh,
+            framing: Framing::Nothing,
+            status: 0,
+            keep_alive,
+            head: Vec::new(),
+            length: None,
+            has_date: false,
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    pub fn is_fresh(&self) -> bool {
+        self.stage == Stage::Fresh
+    }
+
+    pub fn has_begun(&self) -> bool {
+        matches!(self.stage, Stage::Body | Stage::Done)
+    }
+}
+
+fn wrong<'py, T>(py: Attached<'py>, text: &str) -> PyResult<'py, T> {
+    Err(PyError::new(py, Builtin::RuntimeError, text))
+}
+
+/// Does what a message of the application says.
+pub fn message<'py>(own: &Request, this: &Obj<'py>, message: &Obj<'py>) -> PyResult<'py, ()> {
+    let py = this.py();
+    if !message.is_dict() {
+        let text = format!("send() takes a dict, not {}", message.type_name());
+        return Err(PyError::new(py, Builtin::TypeError, &text));
+    }
+    let names = &own.connection(py).server(py).types.names;
+    let Some(kind) = message.dict_get(&names.kind.get(py))? else {
+        return Err(PyError::new(py, Builtin::KeyError, "type"));
+    };
+    match kind.as_utf8()? {
+        "http.response.start" => head::start(own, message),
+        "http.response.body" => body(own, this, message),
+        other => wrong(py, &format!("{other:?} is not sent in an http connection")),
+    }
+}
+
+/// A piece of the body, by reference where it is a `bytes`.
+fn with_bytes<'py, T>(
+    data: Option<Obj<'py>>,
+    py: Attached<'py>,
+    body: impl FnOnce(&[u8], Option<&Obj<'py>>) -> PyResult<'py, T>,
+) -> PyResult<'py, T> {
+    let Some(data) = data.filter(|data| !data.is_none()) else {
+        return body(&[], None);
+    };
+    if let Some(bytes) = data.as_bytes() {
+        return body(bytes, Some(&data));
+    }
+    let mut copy = Vec::new();
+    Buffer::of(&data)?.append_to(&mut copy)?;
+    let _ = py;
+    body(&copy, None)
+}
+
+fn body<'py>(own: &Request, this: &Obj<'py>, message: &Obj<'py>) -> PyResult<'py, ()> {
+    let py = this.py();
+    let names = &own.connection(py).server(py).types.names;
+    if own.gone.get() {
+        return Err(PyError::from_io(py, &Errno::CONNRESET.into()));
+    }
+    match own.out.borrow().stage {
+        Stage::Fresh => return wrong(py, "http.response.body came before http.response.start"),
+        Stage::Done => return wrong(py, "http.response.body came after the end of the response"),
+        Stage::Ready | Stage::Body => {}
+    }
+    let more = match message.dict_get(&names.more_body.get(py))? {
+        Some(more) => more.is_truthy()?,
+        None => false,
+    };
+    let data = message.dict_get(&names.body.get(py))?;
+    with_bytes(data, py, |bytes, object| {
+        write(own, py, bytes, object, more)
+    })?;
+    if more {
+        return Ok(());
+    }
+    finish(own, py)
+}
+
+/// Sends a piece of the body, and the head before it if that has waited.
+fn write<'py>(
+    own: &Request,
+    py: Attached<'py>,
+    bytes: &[u8],
+    object: Option<&Obj<'py>>,
+    more: bool,
+) -> PyResult<'py, ()> {
+    let connection = own.connection(py);
+    let (mut out, framing) = {
+        let mut state = own.out.borrow_mut();
+        if state.stage == Stage::Ready {
+            head::seal(&mut state, own, connection.server(py), bytes.len(), more);
+            state.stage = Stage::Body;
+        }
+        (std::mem::take(&mut state.head), state.framing)
+    };
+    if let Framing::Length(left) = framing {
+        let len = bytes.len() as u64;
+        if len > left || (!more && len < left) {
+            let which = if len > left { "longer" } else { "shorter" };
+            return wrong(py, &format!("the body is {which} than its content-length"));
+        }
+        own.out.borrow_mut().framing = Framing::Length(left - len);
+    }
+    if framing == Framing::Nothing {
+        return connection.write(py, &out);
+    }
+    let chunked = framing == Framing::Chunked;
+    if chunked && !bytes.is_empty() {
+        out.extend_from_slice(format!("{:x}\r\n", bytes.len()).as_bytes());
+    }
+    match object {
+        Some(object) if bytes.len() >= LARGE => {
+            connection.write(py, &out)?;
+            connection.write_object(object)?;
+            out.clear();
+        }
+        _ => out.extend_from_slice(bytes),
+    }
+    if chunked && !bytes.is_empty() {
+        out.extend_from_slice(b"\r\n");
+    }
+    if chunked && !more {
+        out.extend_from_slice(b"0\r\n\r\n");
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    connection.write(py, &out)
+}
+
+/// The response is complete.
+fn finish<'py>(own: &Request, py: Attached<'py>) -> PyResult<'py, ()> {
+    let (status, keep) = {
+        let mut state = own.out.borrow_mut();
+        state.stage = Stage::Done;
+        (
+            state.status,
+            state.keep_alive && state.framing != Framing::Close,
+        )
+    };
+    log_access(own, py, status)?;
+    // Whoever waits for the peer to leave is told that it is over.
+    own.wake(py)?;
+    let connection = own.connection.obj(py);
+    own.connection(py)
+        .answered(&connection, keep, own.continued.get())
+}
+
+pub fn log_access<'py>(own: &Request, py: Attached<'py>, status: u16) -> PyResult<'py, ()> {
+    let Some(scope) = own.scope.take(py) else {
+        return Ok(());
+    };
+    let server = own.connection(py).server(py);
+    let status = Obj::int(py, i64::from(status))?;
+    let access = server.types.names.access.get(py);
+    server.owner(py)?.call_named(&access, [&scope, &status])?;
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The connection scope of a request: what the application is called with.
+//!
+//! Thread: the loop's own.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use pyrt::container::Filling;
+use pyrt::{Attached, Obj, PyResult};
+
+use super::connection::Connection;
+use super::head::Head;
+use crate::event_loop::watch::lend;
+use crate::transport::Stream;
+
+/// The scope; `None` if the target is of no form that is served.
+pub fn build<'py>(
+    connection: &Connection,
+    _this: &Obj<'py>,
+    head: &Head<'_>,
+) -> PyResult<'py, Option<Obj<'py>>> {
+    let Some((path, query)) = split(head.target) else {
+        return Ok(None);
+    };
+    let py = _this.py();
+    let server = connection.server(py);
+    let (names, parts) = (&server.types.names, server.parts(py)?);
+    let scope = template(connection, py)?.dict_copy()?;
+    if !head.facts.modern {
+        scope.dict_set(&names.http_version.get(py), &names.one_zero.get(py))?;
+    }
+    let method = server.types.method(py, head.method)?;
+    scope.dict_set(&names.method.get(py), &method)?;
+    let root = parts.config.root_path.as_str();
+    let (text, raw) = if root.is_empty() {
+        (
+            Obj::text_fast(py, &decoded(path))?,
+            Obj::bytes(py, path.as_bytes())?,
+        )
+    } else {
+        let text = format!("{root}{}", decoded(path));
+        (
+            Obj::text(py, &text)?,
+            Obj::bytes(py, format!("{root}{path}").as_bytes())?,
+        )
+    };
+    scope.dict_set(&names.path.get(py), &text)?;
+    scope.dict_set(&names.raw_path.get(py), &raw)?;
+    scope.dict_set(
+        &names.query_string.get(py),
+        &Obj::bytes(py, query.as_bytes())?,
+    )?;
+    scope.dict_set(&names.headers.get(py), &headers(connection, py, head)?)?;
+    if let Some(state) = parts.state.get(py) {
+        scope.dict_set(&names.state.get(py), &state.dict_copy()?)?;
+    }
+    Ok(Some(scope))
+}
+
+fn headers<'py>(
+    connection: &Connection,
+    py: Attached<'py>,
+    head: &Head<'_>,
+) -> PyResult<'py, Obj<'py>> {
+    let types = &connection.server(py).types;
+    let mut list = Filling::list(py, head.headers.len())?;
+    for header in head.headers {
+        let mut pair = Filling::tuple(py, 2)?;
+        pair.push(types.header_name(py, header.name)?);
+        pair.push(Obj::bytes(py, header.value)?);
+        list.push(pair.finish()?);
+    }
+    list.finish()
+}
+
+/// Path and query of a target; `None` for one that names no path here.
+fn split(target: &str) -> Option<(&str, &str)> {
+    let target = if target.starts_with('/') || target == "*" {
+        target
+    } else {
+        let scheme = ["http://", "https://"].into_iter().find(|scheme| {
+            let start = target.get(..scheme.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        })?;
+        let rest = &target[scheme.len()..];
+        match rest.find(['/', '?']) {
+            Some(at) if rest[at..].starts_with('/') => &rest[at..],
+            Some(at) => return Some(("/", &rest[at + 1..])),
+            None => "/",
+        }
+    };
+    if target.contains('#') {
+        return None;
+    }
+    Some(target.split_once('?').unwrap_or((target, "")))
+}
+
+/// Percent-decoded; what is not UTF-8 then is replaced.
+fn decoded(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') {
+        return Cow::Borrowed(path);
+    }
+    let (bytes, mut out, mut at) = (path.as_bytes(), Vec::new(), 0);
+    let digit = |at: usize| bytes.get(at).and_then(|byte| (*byte as char).to_digit(16));
+    while at < bytes.len() {
+        match (bytes[at], digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            (byte, ..) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// What is the same for all requests of a connection.
+fn template<'py>(connection: &Connection, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
+    if let Some(template) = connection.template.get(py) {
+        return Ok(template);
+    }
+    let server = connection.server(py);
+    let (names, parts) = (&server.types.names, server.parts(py)?);
+    let template = Obj::dict(py)?;
+    template.dict_set(&names.kind.get(py), &names.http.get(py))?;
+    for (name, place) in [
+        (&names.asgi, &parts.asgi),
+        (&names.extensions, &parts.extensions),
+    ] {
+        if let Some(value) = place.get(py) {
+            template.dict_set(&name.get(py), &value)?;
+        }
+    }
+    template.dict_set(&names.http_version.get(py), &names.one_one.get(py))?;
+    let (client, own, secure) = ends(connection, py)?;
+    template.dict_set(&names.client.get(py), &client)?;
+    template.dict_set(&names.server.get(py), &own)?;
+    let scheme = if secure { &names.https } else { &names.http };
+    template.dict_set(&names.scheme.get(py), &scheme.get(py))?;
+    let root = Obj::text(py, &parts.config.root_path)?;
+    template.dict_set(&names.root_path.get(py), &root)?;
+    connection.template.set(Some(template.clone()));
+    Ok(template)
+}
+
+/// The addresses of the peer and of this side, and whether the connection is encrypted.
+fn ends<'py>(
+    connection: &Connection,
+    py: Attached<'py>,
+) -> PyResult<'py, (Obj<'py>, Obj<'py>, bool)> {
+    let Some(transport) = connection.transport.get(py) else {
+        return Ok((Obj::none(py), Obj::none(py), false));
+    };
+    if connection.flags.direct.get()
+        && let (fd, Some(peer)) = Stream::of(&transport).ends()
+    {
+        let own = rustix::net::getsockname(lend(fd)).ok();
+        let own = own.and_then(|own| SocketAddr::try_from(own).ok());
+        let own = match own {
+            Some(own) => pair(py, own)?,
+            None => Obj::none(py),
+        };
+        return Ok((pair(py, peer)?, own, false));
+    }
+    let ask = |name| transport.call_method(c"get_extra_info", &[&Obj::text(py, name)?]);
+    let secure = !ask("sslcontext")?.is_none();
+    Ok((
+        host_and_port(&ask("peername")?)?,
+        host_and_port(&ask("sockname")?)?,
+        secure,
+    ))
+}
+
+fn pair(py: Attached<'_>, address: SocketAddr) -> PyResult<'_, Obj<'_>> {
+    let host = Obj::text(py, &address.ip().to_string())?;
+    let port = Obj::int(py, i64::from(address.port()))?;
+    Obj::tuple(py, [host, port].into_iter())
+}
+
+/// What Python calls an address, as `(host, port)`; a Unix socket has a path and no port.
+fn host_and_port<'py>(address: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+    let py = address.py();
+    if let (Some(host), Some(port)) = (address.tuple_item(0), address.tuple_item(1)) {
+        return Obj::tuple(py, [host.clone(), port.clone()].into_iter());
+    }
+    if address.is_text() && address.text_len() > 0 {
+        return Obj::tuple(py, [address.clone(), Obj::none(py)].into_iter());
+    }
+    Ok(Obj::none(py))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_a_path_and_a_query() {
+        assert_eq!(split("/a/b?c=d?e"), Some(("/a/b", "c=d?e")));
+        assert_eq!(split("http://host:80/a?b"), Some(("/a", "b")));
+        assert_eq!(split("HTTP://host"), Some(("/", "")));
+        assert_eq!(split("http://host?q"), Some(("/", "q")));
+        assert_eq!(split("*"), Some(("*", "")));
+        assert_eq!(split("host:443"), None);
+        assert_eq!(split("/a#b"), None);
+    }
+
+    #[test]
+    fn a_path_is_decoded_once() {
+        assert_eq!(decoded("/a%20b%2Fc%2520"), "/a b/c%20");
+        assert_eq!(decoded("/caf%C3%A9"), "/caf\u{e9}");
+        assert_eq!(decoded("/%zz%4"), "/%zz%4");
+        assert_eq!(decoded("/%ff"), "/\u{fffd}");
+    }
+}

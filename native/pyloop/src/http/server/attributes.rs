@@ -1,0 +1,139 @@
+//! What Python sees of a server.
+
+use pyrt::error::Builtin;
+use pyrt::module::{Args, END, Function};
+use pyrt::native::{END_OF_GETTERS, Getter};
+use pyrt::{Obj, Place, PyError, PyResult, getter, method};
+
+use super::{Parts, Server};
+use crate::http::config::Config;
+use crate::http::connection::{self, Connection};
+
+type Answer<'py> = PyResult<'py, Obj<'py>>;
+
+pub(super) static METHODS: [Function; 8] = [
+    method!(
+        Server,
+        c"start",
+        start,
+        c"start(loop, app, state, owner, options)\n--\n\nConnections may come from now on."
+    ),
+    method!(
+        Server,
+        c"connection",
+        new_connection,
+        c"connection()\n--\n\nThe protocol of one connection, for loop.create_server."
+    ),
+    method!(
+        Server,
+        c"reload",
+        reload,
+        c"reload(app, state)\n--\n\nAnother application for the requests from now on."
+    ),
+    method!(
+        Server,
+        c"stop",
+        stop,
+        c"stop()\n--\n\nEvery connection ends when its request is answered."
+    ),
+    method!(
+        Server,
+        c"abort",
+        abort,
+        c"abort()\n--\n\nEnds all connections and cancels what runs for them."
+    ),
+    method!(
+        Server,
+        c"info",
+        info,
+        c"info()\n--\n\nNumbers of this moment."
+    ),
+    method!(Server, c"_tick", tick, c"Looks at the timeouts."),
+    END,
+];
+
+pub(super) static GETTERS: [Getter; 2] = [getter!(Server, c"draining", draining), END_OF_GETTERS];
+
+fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let names = &server.types.names;
+    let asgi = Obj::dict(py)?;
+    asgi.dict_set(&names.version.get(py), &Obj::text(py, "3.0")?)?;
+    asgi.dict_set(&names.spec_version.get(py), &Obj::text(py, "2.4")?)?;
+    let given = |index, name| {
+        args.want(index, name)
+            .map(|value| Place::new(Some(value.clone())))
+    };
+    let options = args.want(4, "options")?;
+    let extensions = options.dict_get(&names.extensions.get(py))?;
+    let parts = Parts {
+        event_loop: given(0, "loop")?,
+        app: given(1, "app")?,
+        state: Place::new(args.given(2)),
+        owner: given(3, "owner")?,
+        asgi: Place::new(Some(asgi)),
+        extensions: Place::new(extensions),
+        config: Config::from(&options)?,
+    };
+    if server.parts.set(parts).is_err() {
+        let text = "start() was called before";
+        return Err(PyError::new(py, Builtin::RuntimeError, text));
+    }
+    Ok(this.clone())
+}
+
+fn new_connection<'py>(this: &Obj<'py>, _: &Server, _: &Args<'_, 'py>) -> Answer<'py> {
+    connection::make(this)
+}
+
+fn reload<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let parts = server.parts(py)?;
+    parts.app.set(Some(args.want(0, "app")?.clone()));
+    parts.state.set(args.given(1));
+    Ok(Obj::none(py))
+}
+
+fn stop<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    server.live.draining.set(true);
+    for connection in server.all(py) {
+        Connection::of(&connection).stop(&connection)?;
+    }
+    server.tell_if_empty(py)?;
+    Ok(Obj::none(py))
+}
+
+fn abort<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    for connection in server.all(py) {
+        Connection::of(&connection).abort(&connection)?;
+    }
+    let tasks: Vec<_> = {
+        let tasks = server.live.tasks.borrow();
+        tasks.values().map(|member| member.obj(py)).collect()
+    };
+    for task in tasks {
+        task.call_method(c"cancel", &[])?;
+    }
+    Ok(Obj::none(py))
+}
+
+fn info<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let (py, live) = (args.py(), &server.live);
+    let info = Obj::dict(py)?;
+    let connections = live.connections.borrow().len() as i64;
+    info.dict_set_c(c"connections", &Obj::int(py, connections)?)?;
+    info.dict_set_c(c"in_flight", &Obj::int(py, live.in_flight.get() as i64)?)?;
+    info.dict_set_c(c"served", &Obj::int(py, live.served.get() as i64)?)?;
+    Ok(info)
+}
+
+fn tick<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    server.tick(this)?;
+    Ok(Obj::none(args.py()))
+}
+
+fn draining<'py>(this: &Obj<'py>, server: &Server) -> Answer<'py> {
+    Ok(Obj::bool(this.py(), server.live.draining.get()))
+}

@@ -1,0 +1,61 @@
+"""The application behind a name like ``main:app``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+
+class AppNotFound(Exception):
+    """No application has this name."""
+
+
+def load(name: str, *, factory: bool = False) -> Any:
+    """The object ``app`` of the module ``main`` for ``main:app``; with `factory`, its result."""
+    module_name, colon, path = name.partition(":")
+    if not (module_name and colon and path):
+        raise AppNotFound(f"{name!r} is not of the form module:attribute")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        # What the module itself imports in vain is its own error.
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise AppNotFound(f"there is no module {module_name!r}") from None
+    for attribute in path.split("."):
+        try:
+            found = getattr(found, attribute)
+        except AttributeError:
+            raise AppNotFound(f"{module_name!r} has no attribute {path!r}") from None
+    if factory:
+        found = found()
+    if not callable(found):
+        raise AppNotFound(f"{name} is a {type(found).__name__}, and can't be called")
+    return as_asgi3(found)
+
+
+def as_asgi3(app: Any) -> Any:
+    """The application itself, or around one of the form of ASGI 2 one of ASGI 3."""
+    if inspect.isclass(app):
+        single = hasattr(app, "__await__")
+    else:
+        call = app if inspect.isroutine(app) else getattr(app, "__call__", app)  # noqa: B004
+        single = inspect.iscoroutinefunction(call) or _takes_three(call)
+    if single:
+        return app
+
+    async def asgi2(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope)(receive, send)
+
+    return asgi2
+
+
+def _takes_three(call: Any) -> bool:
+    try:
+        inspect.signature(call).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True

@@ -1,0 +1,69 @@
+"""What a server can be told."""
+
+from __future__ import annotations
+
+import dataclasses
+import ssl
+from typing import Any, Literal
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of ``Server``; those of the command line have the same names."""
+
+    host: str = "127.0.0.1"
+    #: 0 for any free one.
+    port: int = 8000
+    #: The path of a Unix socket, in place of host and port.
+    uds: str | None = None
+    #: The descriptor of a listening socket, in place of host and port.
+    fd: int | None = None
+    backlog: int = 2048
+    #: Several processes listen on the same port.
+    reuse_port: bool = False
+    #: The path under which a proxy shows the application.
+    root_path: str = ""
+    #: "auto": an application that raises on it has none.
+    lifespan: Literal["auto", "on", "off"] = "auto"
+    access_log: bool = True
+    #: The value of the header ``server``; none if empty.
+    server_header: str = ""
+    #: Bytes of a request line with its headers; more is 414 or 431.
+    max_header_size: int = 65536
+    #: Headers of a request, at most 256; more is 431.
+    max_headers: int = 100
+    #: Bytes of a request body, 0 for any; more is 413.
+    max_body_size: int = 0
+    #: Connections at a time, 0 for any; the next one's request is 503.
+    max_connections: int = 0
+    #: Requests at a time, 0 for any; the next one is 503.
+    max_in_flight: int = 0
+    #: Seconds for a head to be complete; then 408.
+    header_timeout: float = 30.0
+    #: Seconds without a request, or without progress in one.
+    idle_timeout: float = 60.0
+    #: Seconds that ``stop`` waits for requests to be answered.
+    stop_timeout: float = 30.0
+    certificate: str | None = None
+    private_key: str | None = None
+    private_key_password: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.max_headers <= 256:
+            raise ValueError("max_headers must be from 1 to 256")
+        if self.root_path and (self.root_path[0] != "/" or self.root_path[-1] == "/"):
+            raise ValueError("root_path must begin with a slash and not end with one")
+        if self.private_key is not None and self.certificate is None:
+            raise ValueError("private_key needs a certificate")
+
+    def native(self) -> dict[str, Any]:
+        """For ``HttpServer.start``."""
+        return {**dataclasses.asdict(self), "extensions": {}}
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        if self.certificate is None:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(self.certificate, self.private_key, self.private_key_password)
+        context.set_alpn_protocols(["http/1.1"])
+        return context

@@ -1,0 +1,170 @@
+"""A server: listening sockets, the application's lifespan, and the end of both.
+
+What runs per connection and request is native (`erlang._native.HttpServer`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from contextlib import suppress
+from typing import Any
+
+from erlang._native import HttpServer
+from erlang.serve._lifespan import Lifespan
+from erlang.serve._load import as_asgi3
+from erlang.serve._options import Options
+
+logger = logging.getLogger("erlang.serve")
+access_logger = logging.getLogger("erlang.serve.access")
+
+
+class Server:
+    """Serves one application on the running loop."""
+
+    def __init__(self, app: Any, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self._app = as_asgi3(app)
+        self._core = HttpServer()
+        self._lifespan = Lifespan(self._app, self.options.lifespan)
+        self._listener: asyncio.Server | None = None
+        self._empty: asyncio.Future[None] | None = None
+
+    async def start(self) -> None:
+        """Starts the application, then listens."""
+        loop = asyncio.get_running_loop()
+        secure = self.options.ssl_context()
+        await self._lifespan.startup()
+        state = self._lifespan.state
+        self._core.start(loop, self._app, state, self, self._native_options())
+        try:
+            await self._listen(loop, secure)
+        except BaseException:
+            await self._lifespan.shutdown()
+            raise
+
+    def _native_options(self) -> dict[str, Any]:
+        options = self.options.native()
+        logs = self.options.access_log and access_logger.isEnabledFor(logging.INFO)
+        return {**options, "access_log": logs}
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop, secure: Any) -> None:
+        options, factory = self.options, self._core.connection
+        common: dict[str, Any] = {"backlog": options.backlog, "ssl": secure}
+        if options.uds is not None:
+            self._listener = await loop.create_unix_server(factory, options.uds, **common)
+        elif options.fd is not None:
+            sock = socket.socket(fileno=options.fd)
+            if sock.family == socket.AF_UNIX:
+                self._listener = await loop.create_unix_server(factory, sock=sock, **common)
+            else:
+                self._listener = await loop.create_server(factory, sock=sock, **common)
+        else:
+            self._listener = await loop.create_server(
+                factory, options.host, options.port, reuse_port=options.reuse_port, **common
+            )
+
+    @property
+    def addresses(self) -> list[Any]:
+        """Where it listens: what ``getsockname`` says."""
+        if self._listener is None:
+            return []
+        return [sock.getsockname() for sock in self._listener.sockets]
+
+    @property
+    def port(self) -> int:
+        """The port of the first address."""
+        return int(self.addresses[0][1])
+
+    def info(self) -> dict[str, int]:
+        """Numbers of this moment: ``connections``, ``in_flight``, ``served``."""
+        return dict(self._core.info())
+
+    async def reload(self, app: Any) -> None:
+        """Another application for the requests from now on; no connection is lost."""
+        new = as_asgi3(app)
+        lifespan = Lifespan(new, self.options.lifespan)
+        await lifespan.startup()
+        old, self._lifespan, self._app = self._lifespan, lifespan, new
+        self._core.reload(new, lifespan.state)
+        await old.shutdown()
+
+    async def stop(self, timeout: float | None = None) -> None:
+        """Listens no more, lets requests be answered within `timeout`, then ends the rest."""
+        if self._listener is None:
+            return
+        listener, self._listener = self._listener, None
+        listener.close()
+        if self.options.uds is not None:
+            with suppress(OSError):
+                os.unlink(self.options.uds)
+        if timeout is None:
+            timeout = self.options.stop_timeout
+        try:
+            await asyncio.wait_for(self._drain(), timeout)
+        except TimeoutError:
+            logger.warning("some requests were not answered within %s s: they end now", timeout)
+            await self._abort()
+        await self._lifespan.shutdown()
+
+    async def _drain(self) -> None:
+        self._empty = asyncio.get_running_loop().create_future()
+        self._core.stop()
+        await self._empty
+
+    async def _abort(self) -> None:
+        self._empty = asyncio.get_running_loop().create_future()
+        self._core.abort()
+        self._core.stop()
+        with suppress(TimeoutError):
+            # An application that does not let itself be cancelled can't hold up the end.
+            await asyncio.wait_for(self._empty, 5.0)
+
+    # What the native part calls.
+
+    def emptied(self) -> None:
+        if self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
+
+    def access(self, scope: dict[str, Any], status: int) -> None:
+        client = scope.get("client")
+        query = scope["query_string"]
+        access_logger.info(
+            '%s - "%s %s%s HTTP/%s" %d',
+            f"{client[0]}:{client[1]}" if client else "-",
+            scope.get("method", "GET"),
+            scope["raw_path"].decode("ascii", "replace"),
+            "?" + query.decode("ascii", "replace") if query else "",
+            scope["http_version"],
+            status,
+        )
+
+    def failed(self, error: BaseException, gone: bool) -> None:
+        if gone and _is_about_connection(error):
+            logger.debug("the application ended when the client had left", exc_info=error)
+            return
+        logger.error("the application raised", exc_info=error)
+
+    def complain(self, text: str) -> None:
+        logger.error("%s", text)
+
+
+def _is_about_connection(error: BaseException | None) -> bool:
+    """Whether it goes back to the `OSError` that `send` raises for a client that has left."""
+    while error is not None:
+        if isinstance(error, OSError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+async def serve(app: Any, options: Options | None = None) -> None:
+    """Serves until the task is cancelled, then stops in order."""
+    server = Server(app, options)
+    await server.start()
+    try:
+        await asyncio.get_running_loop().create_future()
+    finally:
+        await server.stop()
