@@ -110,11 +110,12 @@ with_options(Compiled, Inputs, Opts) ->
         {error, _} = Error -> Error
     end.
 
-begin_run(Compiled, Inputs, #{pool := Pool, native := Native, pictures := Pictures}) ->
+begin_run(Compiled, Inputs, #{pool := Pool, native := Native} = Options) ->
+    #{pictures := Pictures, context := Context} = Options,
     #{graph := Graph, names := Names, functions := Functions} = Compiled,
     Encoded = [{py_dag_graph:text(Name), term_to_binary(V)} || {Name, V} <- maps:to_list(Inputs)],
     Key = make_ref(),
-    Runner = py_dag_runner:start(Functions),
+    Runner = py_dag_runner:start(Functions, Context),
     case native_run(Key, Graph, Pool, Runner, Encoded, Native) of
         {ok, Run} ->
             ok = py_dag_runner:serve(Runner, Run),

@@ -12,7 +12,7 @@
     %% By their place in the graph.
     names := tuple(),
     index := #{py_dag:node_name() => non_neg_integer()},
-    functions := #{non_neg_integer() => fun(([term()]) -> term()) | {module(), atom()}},
+    functions := #{non_neg_integer() => py_dag_runner:called()},
     %% What nobody else takes as an input.
     leaves := [non_neg_integer()],
     inputs := [py_dag:node_name()]
@@ -111,7 +111,8 @@ node_line(Name, #{run := Run} = Spec) ->
         },
         default => default(Name, Spec)
     },
-    kind(maps:get(kind, Spec, any), body(Run, Declared, Line));
+    Kind = maps:get(kind, Spec, any),
+    kind(Kind, body(asynchronous(Kind, Run), Declared, Line));
 node_line(Name, _Spec) ->
     refuse("node ~0tp is no map with a key run", [Name]).
 
@@ -144,7 +145,14 @@ default(Name, #{optional := Optional}) when Optional =/= false ->
     refuse("optional of node ~0tp is neither true nor false", [Name]);
 default(_Name, #{}) -> undefined.
 
+%% Coroutine functions run on an event loop, which a process waits for; others may do so, too.
+asynchronous(io, {py, Module, Function}) -> {async, Module, Function};
+asynchronous(_Kind, Run) -> Run.
+
 %% What runs: Python, Erlang or Redis.
+body({async, Module, Function}, Inputs, Line) ->
+    Called = {async, called(Module, Line), called(Function, Line)},
+    Line#{body => {erlang}, inputs => Inputs, function => Called};
 body({py, Module, Function}, Inputs, Line) ->
     Line#{body => {python, called(Module, Line), called(Function, Line)}, inputs => Inputs};
 body({input, Name}, Inputs, Line) ->
@@ -197,13 +205,14 @@ options(Compiled, Opts) ->
     case py_call:options(maps:without(Own, Opts)) of
         {ok, #{timeout := Timeout, flags := Flags, pool := Pool}} ->
             try
+                Context = maps:get(context, Opts, none),
                 Partial = flag(partial, Opts),
                 {Restrict, Wanted} = wanted(Compiled, Opts),
                 Pictures = pictures(Opts),
                 Bits = lists:sum([bit(Picture) || Picture <- Pictures]),
                 Time = deadline(Timeout),
                 Native = {Time, Partial, Restrict, Wanted, Bits, Flags, redis(Opts)},
-                {ok, #{pool => Pool, native => Native, pictures => Pictures}}
+                {ok, #{pool => Pool, native => Native, pictures => Pictures, context => Context}}
             catch
                 throw:{refused, What} -> {error, {bad_argument, What}}
             end;

@@ -156,6 +156,20 @@ steps() ->
             needs => numpy
         },
         #{
+            title => "A graph: 300 reads of Redis at once, then Python (a store in memory answers)",
+            code => [
+                "Set = [[\"SET\", {join, [\"n:\", N]}, N] || N <- lists:seq(1, 300)].",
+                "Get = [[\"GET\", {join, [\"n:\", N]}] || N <- lists:seq(1, 300)].",
+                "py:exec(\"def total(found): return sum(map(int, found))\").",
+                "{ok, #{results := Results}} = py_dag:run(#{nodes => #{\n"
+                "    write => #{run => Set},\n"
+                "    read => #{run => Get, inputs => [write]},\n"
+                "    sum => #{run => {py, '__main__', total}, inputs => [read]}}}, #{}).",
+                "Results."
+            ],
+            answer => "#{sum := 45150}"
+        },
+        #{
             title => "1000 processes at once",
             code => ["py_tour:callers(1000, 20, fun() -> py:call(math, sqrt, [16]) end)."],
             answer => "{20000, calls, _, per_second}"

@@ -36,7 +36,8 @@
     a_wide_and_deep_graph_runs/1,
     a_graph_runs_in_an_interpreter_of_its_own/1,
     a_run_inside_of_a_node_of_another/1,
-    a_coroutine_function_is_refused_with_a_sentence/1,
+    coroutine_functions_run_on_a_loop/1,
+    a_coroutine_that_timed_out_is_cancelled/1,
     objects_are_released_after_the_run/1,
     a_closed_pool_ends_its_nodes/1,
     python_runs_graphs_in_the_node/1,
@@ -363,8 +364,22 @@ a_run_inside_of_a_node_of_another(_Config) ->
     Nodes = #{outer => #{run => Twice, inputs => [x]}, python => #{run => {py, erlang, twice}, inputs => [x]}},
     ?assertEqual(#{outer => 4, python => 4}, results(Nodes, #{x => 2})).
 
-a_coroutine_function_is_refused_with_a_sentence(_Config) ->
-    ?assertReason({dag, a, {bad_argument, _}}, ?NO_RUN(#{a => python(coroutine, [])}, #{})).
+coroutine_functions_run_on_a_loop(_Config) ->
+    Nodes = #{
+        a => (python(coroutine, [x]))#{kind => io},
+        plain => (python(add, [a, x]))#{kind => io},
+        sum => python(add, [a, plain])
+    },
+    ?assertEqual(#{sum => 5}, results(Nodes, #{x => 1})),
+    Fails = #{a => (python(failing_coroutine, []))#{kind => io}},
+    ?assertReason({dag, a, {'ValueError', <<"awaited">>}}, ?NO_RUN(Fails, #{})),
+    {error, {dag, a, {bad_argument, Told}}} = ?NO_RUN(#{a => python(coroutine, [x])}, #{x => 1}),
+    ?assertMatch({match, _}, re:run(Told, "kind => io")).
+
+a_coroutine_that_timed_out_is_cancelled(_Config) ->
+    Nodes = #{a => (python(endless_coroutine, []))#{kind => io, timeout => 20}},
+    ?assertReason({dag, a, timeout}, ?NO_RUN(Nodes, #{})),
+    ?assertEqual({note, <<"CancelledError">>}, py_test:message()).
 
 objects_are_released_after_the_run(_Config) ->
     ok = py:exec(<<

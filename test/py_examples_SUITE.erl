@@ -10,6 +10,7 @@
     stream_words/1,
     numpy_stats/1,
     parallel_requests/1,
+    ranking/1,
     elixir/1,
     every_example_has_a_test_case_and_is_short/1
 ]).
@@ -24,6 +25,7 @@ all() ->
         stream_words,
         numpy_stats,
         parallel_requests,
+        ranking,
         elixir,
         every_example_has_a_test_case_and_is_short
     ].
@@ -65,6 +67,20 @@ parallel_requests(Config) ->
     Output = escript("parallel_requests", [], Config),
     {match, [Time]} = re:run(Output, "50 of 50 requests fine in (\\d+) ms", [{capture, all_but_first, list}]),
     ?assert(list_to_integer(Time) < 2500).
+
+ranking(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "timeline.svg"),
+    Output = escript("ranking", [File], Config),
+    shows([
+        "the best: [{<<\"7:144\">>,99},{<<\"7:14\">>,98},{<<\"7:143\">>,94}]\n",
+        "waited for: [viewer,commands,features,vm,filter,sort]\n",
+        "after: 600 reads on one thread in "
+    ], Output),
+    {ok, <<"<svg ", _/binary>>} = file:read_file(File),
+    case os:find_executable("redis-server") of
+        false -> ok;
+        _ -> shows(["before: 600 reads by 8 blocking threads in "], Output)
+    end.
 
 elixir(Config) ->
     case os:find_executable("elixir") of

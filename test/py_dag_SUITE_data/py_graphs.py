@@ -1,5 +1,6 @@
 """Functions that the graphs of the suite run."""
 
+import asyncio
 import threading
 import time
 
@@ -87,8 +88,22 @@ def thread():
     return threading.current_thread().name
 
 
-async def coroutine():
-    return 1
+async def coroutine(x):
+    await asyncio.sleep(0)
+    return x + 1
+
+
+async def failing_coroutine():
+    await asyncio.sleep(0)
+    raise ValueError("awaited")
+
+
+async def endless_coroutine():
+    try:
+        await asyncio.sleep(3600)
+    except BaseException as error:
+        erlang.call("note", type(error).__name__)
+        raise
 
 
 def from_python(key, value):

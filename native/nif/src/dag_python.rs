@@ -120,7 +120,7 @@ pub fn call<'py>(world: &World<'_, 'py>, job: &mut Job) -> Result<Obj<'py>, Fail
     if value.type_name() == "coroutine" {
         value.call_method(c"close", &[])?;
         let text = format!(
-            "{name} is a coroutine function, which a graph can't run yet: give it a plain one, for example with asyncio.run inside",
+            "{name} is a coroutine function: give its node kind => io",
             name = name.display()
         );
         return Err(Failure::BadArgument(text));
