@@ -90,6 +90,14 @@ pub struct Io {
     pub(crate) visited: Cell<bool>,
 }
 
+/// What the loop keeps for its tasks and futures.
+#[derive(Default)]
+pub struct Tasks {
+    factory: Place,
+    /// The dict `{"loop": loop}` that plain ones are made with.
+    options: Place,
+}
+
 pub type LoopReactor = Reactor<Work, Source>;
 
 pub struct LoopCore {
@@ -109,7 +117,7 @@ pub struct LoopCore {
     /// The thread that runs the loop, as Python counts them; 0 for none.
     owner: Cell<u64>,
     pub(crate) io: Io,
-    task_factory: Place,
+    tasks: Tasks,
     /// Timers that were cancelled and are still there, more or less.
     stale: AtomicUsize,
 }
@@ -185,6 +193,7 @@ impl LoopCore {
     /// Everything waits no more, and the descriptors are given back.
     fn end(&self) {
         self.drop_all();
+        self.tasks.options.set(None);
         self.reactor(LoopReactor::close);
     }
 
@@ -238,18 +247,20 @@ impl Native for LoopCore {
                 flushes: RefCell::default(),
                 visited: Cell::new(false),
             },
-            task_factory: Place::default(),
+            tasks: Tasks::default(),
             stale: AtomicUsize::new(0),
         })
     }
 
     /// What waits in the queues is not shown: a loop that has work is alive until it is closed.
     fn traverse(&self, visit: &mut Visit) {
-        visit.place(&self.task_factory);
+        visit.place(&self.tasks.factory);
+        visit.place(&self.tasks.options);
     }
 
     fn clear(&self, _py: Attached<'_>) {
-        self.task_factory.set(None);
+        self.tasks.factory.set(None);
+        self.tasks.options.set(None);
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Asyncio {
     /// Keyword names for the classes above.
     pub loop_only: Member,
     pub loop_context: Member,
+    /// The empty tuple.
+    pub nothing: Member,
 }
 
 impl Types {
@@ -116,6 +118,7 @@ impl Asyncio {
             buffered_protocol: member(c"BufferedProtocol")?,
             loop_only: Member::new(loop_only),
             loop_context: Member::new(loop_context),
+            nothing: Member::new(Obj::tuple(py, std::iter::empty())?),
         })
     }
 }

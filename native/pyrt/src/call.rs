@@ -58,6 +58,15 @@ impl<'py> Obj<'py> {
         unsafe { Obj::from_new_ref(self.py(), result) }
     }
 
+    /// Calls with a tuple of arguments and a dict of keyword arguments, as they are: a class
+    /// without vectorcall makes neither anew.
+    pub fn call_with(&self, args: &Obj<'py>, keywords: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+        // SAFETY: I1, attached; callee, tuple and dict are alive.
+        let raw = unsafe { ffi::PyObject_Call(self.as_ptr(), args.as_ptr(), keywords.as_ptr()) };
+        // SAFETY: a new reference, or NULL with an exception set.
+        unsafe { Obj::from_new_ref(self.py(), raw) }
+    }
+
     pub fn call_method(&self, name: &CStr, args: &[&Obj<'py>]) -> PyResult<'py, Obj<'py>> {
         self.getattr_c(name)?.call(args)
     }

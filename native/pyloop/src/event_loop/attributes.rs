@@ -288,13 +288,15 @@ fn set_thread<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyRes
 
 fn get_factory<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
     Ok(core
-        .task_factory
+        .tasks
+        .factory
         .get(this.py())
         .unwrap_or_else(|| Obj::none(this.py())))
 }
 
 fn set_factory<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyResult<'py, ()> {
-    core.task_factory
+    core.tasks
+        .factory
         .set((!value.is_none()).then(|| value.clone()));
     Ok(())
 }

@@ -224,15 +224,40 @@ pub(super) fn schedule<'py>(
     Ok(Obj::none(args.py()))
 }
 
+impl LoopCore {
+    /// `{"loop": loop}`, the same one each time: nobody changes it.
+    #[inline]
+    fn options<'py>(&self, this: &Obj<'py>) -> Answer<'py> {
+        if let Some(options) = self.tasks.options.get(this.py()) {
+            return Ok(options);
+        }
+        let options = Obj::dict(this.py())?;
+        options.dict_set_c(c"loop", this)?;
+        // A closed loop keeps no cycle through itself.
+        if !self.closed.get() {
+            self.tasks.options.set(Some(options.clone()));
+        }
+        Ok(options)
+    }
+
+    /// `Future(loop=loop)`
+    pub(super) fn future<'py>(&self, this: &Obj<'py>) -> Answer<'py> {
+        let py = this.py();
+        let asyncio = self.types.asyncio(py)?;
+        let nothing = asyncio.nothing.get(py);
+        asyncio
+            .future
+            .get(py)
+            .call_with(&nothing, &self.options(this)?)
+    }
+}
+
 pub(super) fn create_future<'py>(
     this: &Obj<'py>,
     core: &LoopCore,
-    args: &Args<'_, 'py>,
+    _args: &Args<'_, 'py>,
 ) -> Answer<'py> {
-    let py = args.py();
-    let asyncio = core.types.asyncio(py)?;
-    let names = asyncio.loop_only.get(py);
-    asyncio.future.get(py).call_few([this], Some(&names))
+    core.future(this)
 }
 
 /// Plain tasks are made here; a task factory, a name and debug mode are for asyncio's own method.
@@ -243,15 +268,15 @@ pub(super) fn create_task<'py>(
 ) -> Answer<'py> {
     let py = args.py();
     core.check_closed(py)?;
-    if args.len() == 1 && !core.debug.get() && !core.task_factory.is_some() {
+    if args.len() == 1 && !core.debug.get() && !core.tasks.factory.is_some() {
         let asyncio = core.types.asyncio(py)?;
         let coroutine = args.want(0, "coro")?;
         let context = args.named(&core.types.names.context.get(py));
         match (args.keywords(), context) {
             (0, _) => {
-                let names = asyncio.loop_only.get(py);
+                let only = Obj::tuple(py, [coroutine.clone()].into_iter())?;
                 let task = asyncio.task.get(py);
-                return task.call_few([&coroutine, this], Some(&names));
+                return task.call_with(&only, &core.options(this)?);
             }
             (1, Some(context)) => {
                 let names = asyncio.loop_context.get(py);

@@ -98,9 +98,7 @@ impl LoopCore {
         let Some(key) = self.waits_key(py, fd)? else {
             return Ok(Obj::not_implemented(py));
         };
-        let asyncio = self.types.asyncio(py)?;
-        let names = asyncio.loop_only.get(py);
-        let future = asyncio.future.get(py).call_few([this], Some(&names))?;
+        let future = self.future(this)?;
         let op = Op {
             future: Member::new(future.clone()),
             deed,
