@@ -7,6 +7,44 @@
 call(<<"atom">>, [Name], _Caller) ->
     _Atom = py_atoms:make(Name),
     true;
+call(<<"mailbox_new">>, [], Caller) ->
+    ok_value(py_channel_sup:start_mailbox(somebody(Caller)));
+call(<<"mailbox_await">>, [Mailbox, Token], _Caller) ->
+    received(py_mailbox:next(Mailbox, Token));
+call(<<"mailbox_forget">>, [Mailbox, Token], _Caller) ->
+    py_mailbox:forget(Mailbox, Token);
+call(<<"mailbox_give_back">>, [Mailbox, Message], _Caller) ->
+    py_mailbox:give_back(Mailbox, Message);
+call(<<"mailbox_stop">>, [Mailbox], _Caller) ->
+    py_mailbox:stop(Mailbox);
+call(<<"channel_new">>, [Max], Caller) ->
+    ok_value(py_channel_sup:start_channel(somebody(Caller), Max));
+call(<<"channel_try_send">>, [Channel, Value], _Caller) ->
+    case py_channel:send(Channel, Value) of
+        ok -> true;
+        busy -> false;
+        {error, closed} -> closed
+    end;
+call(<<"channel_send">>, [Channel, Value], _Caller) ->
+    case py_channel:put(Channel, Value) of
+        ok -> true;
+        {error, closed} -> closed
+    end;
+call(<<"channel_receive">>, [Channel, Timeout], _Caller) ->
+    received(py_channel:recv(Channel, or_infinity(Timeout)));
+call(<<"channel_await">>, [Channel, Token], _Caller) ->
+    received(py_channel:await_value(Channel, Token));
+call(<<"channel_forget">>, [Channel, Token], _Caller) ->
+    _ = py_channel:forget(Channel, Token),
+    true;
+call(<<"channel_give_back">>, [Channel, Value], _Caller) ->
+    _ = py_channel:give_back(Channel, Value),
+    true;
+call(<<"channel_close">>, [Channel], _Caller) ->
+    py_channel:close(Channel);
+call(<<"start_loops">>, [], _Caller) ->
+    {ok, _Loop} = py_event_loop_pool:get_loop(),
+    true;
 call(<<"whereis">>, [Name], _Caller) ->
     try whereis(binary_to_existing_atom(Name, utf8)) of
         Pid -> Pid
@@ -36,3 +74,18 @@ ok_or_raise({error, Reason}) -> error(Reason).
 
 value_or_raise({error, Reason}) -> error(Reason);
 value_or_raise(Value) -> Value.
+
+ok_value({ok, Value}) -> Value;
+ok_value({error, Reason}) -> error(Reason).
+
+%% `{ok, Value}', or a word.
+received({ok, Value}) -> {ok, Value};
+received({error, Why}) -> {Why, none};
+received(forgotten) -> {forgotten, none}.
+
+or_infinity(none) -> infinity;
+or_infinity(Milliseconds) -> Milliseconds.
+
+%% Code that runs for nobody has what it makes as long as the application runs.
+somebody(undefined) -> whereis(py_runtime);
+somebody(Caller) -> Caller.

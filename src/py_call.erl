@@ -275,9 +275,19 @@ source(_Code, _Locals) ->
 options(Timeout) when ?IS_TIMEOUT(Timeout) ->
     {ok, (defaults())#{timeout := Timeout, limit := Timeout}};
 options(Opts) when is_map(Opts) ->
-    maps:fold(fun option/3, {ok, defaults()}, Opts);
+    about(Opts, maps:fold(fun option/3, {ok, defaults()}, Opts));
 options(_) ->
     {error, {bad_argument, timeout}}.
+
+%% What `erlang.current()' tells of the job that is submitted next.
+about(#{trace_id := TraceId}, {ok, #{flags := Flags, reply_to := To} = Options}) ->
+    ok = py_nif:slot_about(slot(), term_to_binary({TraceId, To})),
+    {ok, Options#{flags := Flags bor ?FLAG_ABOUT}};
+about(#{reply_to := _}, {ok, #{flags := Flags, reply_to := To} = Options}) ->
+    ok = py_nif:slot_about(slot(), term_to_binary({undefined, To})),
+    {ok, Options#{flags := Flags bor ?FLAG_ABOUT}};
+about(_Opts, Options) ->
+    Options.
 
 defaults() ->
     #{

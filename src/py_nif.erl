@@ -5,7 +5,7 @@
 
 -export([init/1, is_loaded/0]).
 -export([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
--export([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
+-export([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -export([subinterp_new/1, subinterp_counts/0]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
@@ -27,7 +27,7 @@
 -export_type([dag_graph/0, dag_run/0, dag_node/0, dag_opts/0]).
 
 -nifs([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
--nifs([slot_new/1, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
+-nifs([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -nifs([subinterp_new/1, subinterp_counts/0]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
@@ -51,7 +51,7 @@
 %% What `spawn_call' and `stream_start' give out.
 -type job_ref() :: reference().
 -type op() :: 0..8.
--type flags() :: 0..3.
+-type flags() :: 0..7.
 %% A loop that Erlang drives itself.
 -type raw_loop() :: reference().
 -type event_id() :: non_neg_integer().
@@ -117,6 +117,10 @@ set_process(_What, _Pid) -> ?NOT_LOADED.
 
 -spec slot_new(GroupLeader :: pid()) -> slot().
 slot_new(_GroupLeader) -> ?NOT_LOADED.
+
+%% What the next job with the flag for it is told.
+-spec slot_about(slot(), binary()) -> ok.
+slot_about(_Slot, _About) -> ?NOT_LOADED.
 
 -spec last_error(slot()) -> binary() | undefined.
 last_error(_Slot) -> ?NOT_LOADED.

@@ -11,6 +11,7 @@
 
 -define(FLAG_RETURN_REF, 1).
 -define(FLAG_TRACEBACK, 2).
+-define(FLAG_ABOUT, 4).
 
 %% What `receive ... after' takes.
 -define(IS_TIMEOUT(T), (is_integer(T) andalso T >= 0 andalso T =< 16#FFFFFFFF orelse T =:= infinity)).

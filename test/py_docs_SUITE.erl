@@ -13,6 +13,7 @@
     errors_and_timeouts/1,
     streaming/1,
     async/1,
+    channels/1,
     callbacks/1,
     pools_and_contexts/1,
     every_core/1,
@@ -41,6 +42,7 @@ all() ->
         errors_and_timeouts,
         streaming,
         async,
+        channels,
         callbacks,
         pools_and_contexts,
         every_core,
@@ -89,6 +91,7 @@ types(Config) -> page("docs/types.md", Config).
 errors_and_timeouts(Config) -> page("docs/errors-and-timeouts.md", Config).
 streaming(Config) -> page("docs/streaming.md", Config).
 async(Config) -> page("docs/async.md", Config).
+channels(Config) -> page("docs/channels.md", Config).
 callbacks(Config) -> page("docs/callbacks.md", Config).
 pools_and_contexts(Config) -> page("docs/pools-and-contexts.md", Config).
 every_core(Config) -> page("docs/every-core.md", Config).

@@ -6,6 +6,8 @@ Inside a node everything here works; outside of one, what needs a node raises ``
 from __future__ import annotations
 
 import importlib
+import sys
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 # By name too: in a node it is there before the package is.
@@ -15,6 +17,12 @@ from erlang._native import Atom, Fun, Pid, Port, Ref, register_constructor, regi
 
 if TYPE_CHECKING:
     from erlang import dag as dag
+    from erlang._async import async_call as async_call
+    from erlang._async import current as current
+    from erlang._async import spawn_task as spawn_task
+    from erlang._channel import Channel as Channel
+    from erlang._channel import ChannelClosed as ChannelClosed
+    from erlang._channel import receive as receive
     from erlang._loop import ErlangEventLoop as ErlangEventLoop
     from erlang._loop import new_event_loop as new_event_loop
     from erlang._run import ErlangEventLoopPolicy as ErlangEventLoopPolicy
@@ -29,10 +37,12 @@ try:
 except ImportError:
     from erlang import _no_node as _node  # type: ignore[no-redef]
 
+# The pid of a task's mailbox.
+_own_pid: ContextVar[Pid] = ContextVar("erlang.own_pid")
+
 call = _node.call
 send = _node.send
 whereis = _node.whereis
-sleep = _node.sleep
 
 __all__ = [
     "Atom",
@@ -62,8 +72,18 @@ __all__ = [
 
 
 def self() -> Pid:
-    """The pid of the Erlang process this code runs for."""
-    return _node.self()
+    """The pid of the Erlang process this code runs for; in a task with a mailbox, its own."""
+    return _own_pid.get(None) or _node.self()
+
+
+def sleep(seconds: float) -> Any:
+    """Blocks this thread, the GIL released. Where an event loop runs it gives something to await,
+    and blocks nothing."""
+    asyncio = sys.modules.get("asyncio")
+    running = getattr(asyncio, "_get_running_loop", None)
+    if running is not None and running() is not None:
+        return asyncio.sleep(seconds)  # type: ignore[union-attr]
+    return _node.sleep(seconds)
 
 
 def atom(name: str) -> Atom:
@@ -120,6 +140,12 @@ _LOOP_NAMES = {
     "detect_mode": "erlang._run",
     "install": "erlang._run",
     "run": "erlang._run",
+    "async_call": "erlang._async",
+    "current": "erlang._async",
+    "spawn_task": "erlang._async",
+    "Channel": "erlang._channel",
+    "ChannelClosed": "erlang._channel",
+    "receive": "erlang._channel",
 }
 
 

@@ -35,6 +35,16 @@ def self() -> Any:
     _refuse("self")
 
 
+def ask(loop: object, future: object, name: str, *args: object) -> bool:
+    """Calls a function registered in Erlang."""
+    _refuse("async_call")
+
+
+def current() -> Any:
+    """Whom this code runs for."""
+    _refuse("current")
+
+
 def sleep(seconds: float) -> None:
     """Blocks this thread."""
     time.sleep(seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# The loops that are up, and whether there is one.
+loops: list[ErlangEventLoop] = []
+up = threading.Event()
+
 # Seconds that tasks have to end when their loop does.
 _PATIENCE = 1.0
 
@@ -23,6 +28,8 @@ def new_loop() -> ErlangEventLoop:
     """A loop for the calling thread."""
     loop = ErlangEventLoop()
     asyncio.set_event_loop(loop)
+    loops.append(loop)
+    up.set()
     return loop
 
 
@@ -39,6 +46,9 @@ def serve(loop: ErlangEventLoop) -> None:
 
 def end(loop: ErlangEventLoop) -> None:
     """Cancels what is left and closes the loop."""
+    loops.remove(loop)
+    if not loops:
+        up.clear()
     try:
         loop.run_until_complete(_end_tasks())
         loop.run_until_complete(loop.shutdown_asyncgens())

@@ -13,6 +13,7 @@ use std::time::Duration;
 use pyrt::Attached;
 use rustler::LocalPid;
 
+use crate::ask::Asked;
 use crate::current::{self, Current};
 use crate::here::{Thread, here};
 use crate::interp::Interp;
@@ -38,9 +39,16 @@ pub enum NoAnswer {
     NotRunning,
 }
 
-/// A thread that waits.
+/// Who waits for an answer.
+pub enum Who {
+    Thread(Arc<Thread>),
+    /// A coroutine, by a future of its loop.
+    Task(Asked),
+}
+
+/// Who waits, and what for.
 pub struct Waiter {
-    thread: Arc<Thread>,
+    who: Who,
     answer: Mutex<Option<Answer>>,
     /// The processor it came from.
     answered_on: AtomicI32,
@@ -71,7 +79,7 @@ pub fn call(
     let me = here();
     let current = current::current(py, interp);
     CALLS.fetch_add(1, Ordering::Relaxed);
-    let (id, waiter) = register(&me);
+    let (id, waiter) = register(Who::Thread(me.clone()));
     if !executor::dispatch(id, &waiter, current.as_ref(), name, args) {
         forget(id);
         return Err(NoAnswer::NotRunning);
@@ -82,11 +90,22 @@ pub fn call(
     answer
 }
 
-fn register(me: &Arc<Thread>) -> (u64, Arc<Waiter>) {
+/// The same for a coroutine, which goes on when the answer is there. `false`: not running.
+pub fn ask(current: Option<&Current>, asked: Asked, name: &str, args: &[u8]) -> bool {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    let (id, waiter) = register(Who::Task(asked));
+    let sent = executor::dispatch(id, &waiter, current, name, args);
+    if !sent {
+        forget(id);
+    }
+    sent
+}
+
+fn register(who: Who) -> (u64, Arc<Waiter>) {
     // Relaxed: only uniqueness counts.
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let waiter = Arc::new(Waiter {
-        thread: me.clone(),
+        who,
         answer: Mutex::new(None),
         answered_on: AtomicI32::new(-1),
         executor: Mutex::new(None),
@@ -111,7 +130,24 @@ impl Waiter {
     /// Says who runs the callback: its own calls nest on the thread that waits.
     pub fn assign(&self, executor: LocalPid, slot: &Slot) {
         *lock(&self.executor) = Some(executor);
-        slot.set_nest(Some(self.thread.clone()));
+        slot.set_nest(match &self.who {
+            Who::Thread(thread) => Some(thread.clone()),
+            Who::Task(_) => None,
+        });
+    }
+
+    /// The answer is there. Only the first one counts.
+    fn tell(&self, id: u64, answer: Answer) {
+        match &self.who {
+            Who::Thread(thread) => {
+                lock(&self.answer).get_or_insert(answer);
+                thread.wake();
+            }
+            Who::Task(asked) => {
+                forget(id);
+                asked.tell(answer);
+            }
+        }
     }
 }
 
@@ -177,7 +213,7 @@ fn look(me: &Thread, waiter: &Waiter, current: Option<&Current>) -> Option<Woken
         return Some(Woken::Nested(job));
     }
     let current = current?;
-    if current.ticket.must_stop() {
+    if current.must_stop() {
         return Some(Woken::Stopped);
     }
     let pool = current.pool.as_ref()?;
@@ -197,21 +233,20 @@ pub fn complete(id: u64, slot: &Slot, answer: Answer) {
         waiter
             .answered_on
             .store(pyrt::cpu::current(), Ordering::Relaxed);
-        *lock(&waiter.answer) = Some(answer);
-        waiter.thread.wake();
+        waiter.tell(id, answer);
     }
 }
 
 /// The process that ran callbacks is gone: whoever waits for it hears so.
 pub fn executor_gone(pid: &LocalPid) {
-    let waiters: Vec<Arc<Waiter>> = match &*lock(&WAITERS) {
-        Some(waiters) => waiters.values().cloned().collect(),
+    let waiters: Vec<(u64, Arc<Waiter>)> = match &*lock(&WAITERS) {
+        Some(waiters) => waiters.iter().map(|(id, it)| (*id, it.clone())).collect(),
         None => return,
     };
-    for waiter in waiters {
-        if lock(&waiter.executor).as_ref() == Some(pid) {
-            lock(&waiter.answer).get_or_insert(Answer::Gone);
-            waiter.thread.wake();
+    for (id, waiter) in waiters {
+        let is_its = lock(&waiter.executor).as_ref() == Some(pid);
+        if is_its {
+            waiter.tell(id, Answer::Gone);
         }
     }
 }

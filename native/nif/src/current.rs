@@ -22,6 +22,14 @@ pub struct Current {
     pub ticket: Arc<Ticket>,
 }
 
+impl Current {
+    /// Whether this thread's job was told to stop. A task is told by `CancelledError`, and what it
+    /// does after that may take as long as it wants.
+    pub fn must_stop(&self) -> bool {
+        self.pool.is_some() && self.ticket.must_stop()
+    }
+}
+
 thread_local! {
     /// Python code has begun a line of output and not ended it.
     static BEGUN: Cell<bool> = const { Cell::new(false) };

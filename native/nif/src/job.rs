@@ -65,6 +65,11 @@ impl Flags {
         self.0 & 1 != 0
     }
 
+    /// The slot has something to tell about this job.
+    pub fn about(self) -> bool {
+        self.0 & 4 != 0
+    }
+
     /// `{Type, Message, Map}` on an exception.
     pub fn traceback(self) -> bool {
         self.0 & 2 != 0

@@ -3,6 +3,7 @@
 //! A call's way: `submit` → `pool` → `worker` → `run` → `reply`. Beside it: `cancel` (`ticket`,
 //! `watch`), `callback` (Python calls Erlang), `stream`. Terms and `Env` stop in this crate.
 
+mod ask;
 mod atoms;
 mod callback;
 mod closing;
@@ -30,6 +31,7 @@ mod out;
 mod pool;
 mod posix;
 mod py_module;
+mod py_output;
 mod raw_loop;
 mod refs;
 mod release;

@@ -244,6 +244,13 @@ fn stream_ack(reference: ResourceArc<TicketRef>, count: u32) -> NifResult<Atom> 
     Ok(atoms::ok())
 }
 
+/// What the next job with the flag for it is told: `{TraceId, ReplyTo}`, encoded.
+#[rustler::nif]
+fn slot_about(slot: ResourceArc<Slot>, about: Term<'_>) -> NifResult<Atom> {
+    slot.set_about(binary_of(about).ok_or(rustler::Error::BadArg)?.to_vec());
+    Ok(atoms::ok())
+}
+
 #[rustler::nif]
 fn last_error<'a>(env: Env<'a>, slot: ResourceArc<Slot>) -> Term<'a> {
     match slot.last_error() {

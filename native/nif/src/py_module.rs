@@ -9,13 +9,15 @@ use rustler::LocalPid;
 use std::ffi::CStr;
 use std::sync::{Arc, OnceLock, Weak};
 
+use crate::ask;
 use crate::callback::{self, Answer, NoAnswer};
 use crate::courier;
 use crate::current::{self, Current};
 use crate::erts::{MsgEnv, Raw};
 use crate::here::here;
 use crate::interp::{Interp, World};
-use crate::out::{self, EMPTY_MAP, write_list_header};
+use crate::out::{self, write_list_header};
+use crate::py_output;
 use crate::{log, runtime};
 
 /// The module's state in one interpreter.
@@ -26,11 +28,21 @@ pub struct NodeModule {
     cancelled: Kept,
 }
 
-static FUNCTIONS: [Function; 9] = [
+static FUNCTIONS: [Function; 11] = [
     function!(
         c"call",
         call_,
         c"call(name, *args): calls a function registered in Erlang"
+    ),
+    function!(
+        c"ask",
+        ask::ask,
+        c"ask(loop, future, name, *args): call, for a coroutine"
+    ),
+    function!(
+        c"current",
+        ask::current_,
+        c"current(): whom this code runs for"
     ),
     function!(c"send", send, c"send(dest, term): sends a message"),
     function!(
@@ -43,20 +55,24 @@ static FUNCTIONS: [Function; 9] = [
         self_,
         c"self(): the pid of the process this code runs for"
     ),
-    function!(c"log", log_, c"log(level, logger, message, meta)"),
+    function!(
+        c"log",
+        py_output::log_,
+        c"log(level, logger, message, meta)"
+    ),
     function!(
         c"write",
-        write,
+        py_output::write,
         c"write(text): to the group leader of the process this code runs for"
     ),
     function!(
         c"line_begun",
-        line_begun,
+        py_output::line_begun,
         c"line_begun(): output of this thread waits to be flushed"
     ),
     function!(
         c"sleep",
-        sleep,
+        py_output::sleep,
         c"sleep(seconds): blocks this thread, the GIL released"
     ),
     END,
@@ -95,7 +111,7 @@ pub fn belong<'py>(py: Attached<'py>, interp: &Arc<Interp>) -> PyResult<'py, ()>
 }
 
 /// The interpreter a function of this module was called in.
-fn interp<'py>(module: &Obj<'py>) -> PyResult<'py, Arc<Interp>> {
+pub fn interp<'py>(module: &Obj<'py>) -> PyResult<'py, Arc<Interp>> {
     definition()
         .state(module)
         .and_then(|state| state.interp.get()?.upgrade())
@@ -106,9 +122,9 @@ fn interp<'py>(module: &Obj<'py>) -> PyResult<'py, Arc<Interp>> {
 }
 
 /// The codec's surroundings outside of a job's own decoding and encoding.
-struct NodeHost<'a> {
-    interp: &'a Interp,
-    current: Option<&'a Current>,
+pub struct NodeHost<'a> {
+    pub interp: &'a Interp,
+    pub current: Option<&'a Current>,
 }
 
 impl etf::Host for NodeHost<'_> {
@@ -127,8 +143,7 @@ impl etf::Host for NodeHost<'_> {
     }
 
     fn cancelled(&self) -> bool {
-        self.current
-            .is_some_and(|current| current.ticket.must_stop())
+        self.current.is_some_and(|current| current.must_stop())
     }
 
     fn max_depth(&self) -> usize {
@@ -136,7 +151,7 @@ impl etf::Host for NodeHost<'_> {
     }
 }
 
-fn with_world<'py, T>(
+pub fn with_world<'py, T>(
     interp: &Interp,
     py: Attached<'py>,
     body: impl FnOnce(&World<'_, 'py>) -> PyResult<'py, T>,
@@ -151,7 +166,7 @@ fn with_world<'py, T>(
     }
 }
 
-fn raised<'py>(py: Attached<'py>, error: etf::Error<'py>) -> PyError<'py> {
+pub fn raised<'py>(py: Attached<'py>, error: etf::Error<'py>) -> PyError<'py> {
     unconverted(py, error, "an Erlang term")
 }
 
@@ -181,29 +196,9 @@ fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
         interp: &interp,
         current: current.as_ref(),
     };
-    let bytes = with_world(host.interp, py, |world| {
-        let mut out = vec![131];
-        if args.len() > 1 {
-            write_list_header(&mut out, args.len() - 1);
-        }
-        for index in 1..args.len() {
-            let arg = args.want(index, "arg")?;
-            etf::encode(&world.bound, &host, &arg, &mut out).map_err(|error| raised(py, error))?;
-        }
-        out::write_nil(&mut out);
-        Ok(out)
-    })?;
-    let answer = callback::call(py, &interp, name, &bytes);
-    match answer {
-        Ok(Answer::Value(bytes)) => decode(py, &host, &bytes),
-        Ok(Answer::Raised(bytes)) => {
-            let triple = decode(py, &host, &bytes)?;
-            Err(erlang_error(module, &triple))
-        }
-        Ok(Answer::Gone) => {
-            let text = "the Erlang process that ran the function was killed";
-            Err(PyError::new(py, Builtin::RuntimeError, text))
-        }
+    let bytes = encode_args(py, &host, args, 1)?;
+    match callback::call(py, &interp, name, &bytes) {
+        Ok(answer) => value_of(module, &host, answer),
         Err(NoAnswer::Stopped) => Err(stopped(module)),
         Err(NoAnswer::NotRunning) => {
             let text = "erlang_python is not running: start the application first";
@@ -212,7 +207,52 @@ fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
     }
 }
 
-fn decode<'py>(py: Attached<'py>, host: &NodeHost<'_>, bytes: &[u8]) -> PyResult<'py, Obj<'py>> {
+/// The arguments from `first` on, as an encoded list.
+pub fn encode_args<'py>(
+    py: Attached<'py>,
+    host: &NodeHost<'_>,
+    args: &Args<'_, 'py>,
+    first: usize,
+) -> PyResult<'py, Vec<u8>> {
+    with_world(host.interp, py, |world| {
+        let mut out = vec![131];
+        if args.len() > first {
+            write_list_header(&mut out, args.len() - first);
+        }
+        for index in first..args.len() {
+            let arg = args.want(index, "arg")?;
+            etf::encode(&world.bound, host, &arg, &mut out).map_err(|error| raised(py, error))?;
+        }
+        out::write_nil(&mut out);
+        Ok(out)
+    })
+}
+
+/// What Erlang has answered: a value, or an exception.
+pub fn value_of<'py>(
+    module: &Obj<'py>,
+    host: &NodeHost<'_>,
+    answer: Answer,
+) -> PyResult<'py, Obj<'py>> {
+    let py = module.py();
+    match answer {
+        Answer::Value(bytes) => decode(py, host, &bytes),
+        Answer::Raised(bytes) => {
+            let triple = decode(py, host, &bytes)?;
+            Err(erlang_error(module, &triple))
+        }
+        Answer::Gone => {
+            let text = "the Erlang process that ran the function was killed";
+            Err(PyError::new(py, Builtin::RuntimeError, text))
+        }
+    }
+}
+
+pub fn decode<'py>(
+    py: Attached<'py>,
+    host: &NodeHost<'_>,
+    bytes: &[u8],
+) -> PyResult<'py, Obj<'py>> {
     with_world(host.interp, py, |world| {
         etf::decode(&world.bound, host, etf::Input::one(bytes))
             .map_err(|error| unconverted(py, error, "a Python object"))
@@ -233,7 +273,7 @@ fn erlang_error<'py>(module: &Obj<'py>, triple: &Obj<'py>) -> PyError<'py> {
     }
 }
 
-fn stopped<'py>(module: &Obj<'py>) -> PyError<'py> {
+pub fn stopped<'py>(module: &Obj<'py>) -> PyError<'py> {
     let py = module.py();
     let class = definition()
         .state(module)
@@ -343,7 +383,7 @@ fn self_<'py>(module: &Obj<'py>, _args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py
     pid_object(module, &pid)
 }
 
-fn pid_object<'py>(module: &Obj<'py>, pid: &LocalPid) -> PyResult<'py, Obj<'py>> {
+pub fn pid_object<'py>(module: &Obj<'py>, pid: &LocalPid) -> PyResult<'py, Obj<'py>> {
     let bytes = log::with_env(|env| env.encode_pid(pid)).unwrap_or_default();
     let interp = interp(module)?;
     let host = NodeHost {
@@ -351,83 +391,4 @@ fn pid_object<'py>(module: &Obj<'py>, pid: &LocalPid) -> PyResult<'py, Obj<'py>>
         current: None,
     };
     decode(module.py(), &host, &bytes)
-}
-
-fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    let py = args.py();
-    let level = args.want(0, "level")?.as_i64()?.unwrap_or(0);
-    let logger = args.want(1, "logger")?.display();
-    let message = args.want(2, "message")?.display();
-    let meta = args.want(3, "meta")?;
-    let interp = interp(module)?;
-    let host = NodeHost {
-        interp: &interp,
-        current: None,
-    };
-    with_world(host.interp, py, |world| {
-        let mut out = Vec::new();
-        let widest = etf::encode(&world.bound, &host, &meta, &mut out)
-            .map_err(|error| raised(py, error))?
-            .widest_map;
-        if !courier::may_build(widest) {
-            // An empty map: metadata of a record is small, or it is not told.
-            out = EMPTY_MAP.to_vec();
-        }
-        log::record(level, &logger, &message, &out);
-        Ok(Obj::none(py))
-    })
-}
-
-/// `{io_request, From, ReplyAs, {put_chars, unicode, Text}}` to the group leader; whoever runs
-/// `py_logger` gets the replies and drops them.
-fn write<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    let text = args.want(0, "text")?.display();
-    let current = current::current(args.py(), &*interp(module)?);
-    let leader = match &current {
-        Some(current) => *current.slot.group_leader(),
-        None => runtime::group_leader(),
-    };
-    log::write_chars(&leader, &text);
-    Ok(Obj::none(args.py()))
-}
-
-fn line_begun<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    current::line_begun();
-    Ok(Obj::none(args.py()))
-}
-
-fn sleep<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    let py = args.py();
-    let seconds = args.want(0, "seconds")?.as_f64()?;
-    if !(0.0..=1e9).contains(&seconds) {
-        return Err(PyError::new(
-            py,
-            Builtin::ValueError,
-            "seconds must be between 0 and 1e9",
-        ));
-    }
-    let current = current::current(py, &*interp(module)?);
-    let stop = py.detach(|| {
-        let me = here();
-        let end = std::time::Instant::now() + std::time::Duration::from_secs_f64(seconds);
-        loop {
-            let seen = me.signal();
-            if current
-                .as_ref()
-                .is_some_and(|current| current.ticket.must_stop())
-            {
-                return true;
-            }
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            me.wait(seen, Some(left));
-        }
-    });
-    if stop {
-        Err(stopped(module))
-    } else {
-        Ok(Obj::none(py))
-    }
 }

@@ -35,6 +35,8 @@ pub struct Slot {
     pub linger: Patience,
     /// Where this process, if it runs callbacks, waits for a moment for the next.
     pub seat: Seat,
+    /// What the next job is told about itself.
+    about: Mutex<Option<Vec<u8>>>,
     /// What `py:last_error/0` shows, as External Term Format.
     last_error: Mutex<Option<Vec<u8>>>,
 }
@@ -73,6 +75,7 @@ impl Slot {
             patience: Patience::default(),
             linger: Patience::default(),
             seat: Seat::default(),
+            about: Mutex::new(None),
             last_error: Mutex::new(None),
         });
         slot.monitor(Some(env), &pid)?;
@@ -133,6 +136,14 @@ impl Slot {
 
     pub fn set_nest(&self, thread: Option<Arc<Thread>>) {
         *lock(&self.nest) = thread;
+    }
+
+    pub fn set_about(&self, about: Vec<u8>) {
+        *lock(&self.about) = Some(about);
+    }
+
+    pub fn take_about(&self) -> Option<Vec<u8>> {
+        lock(&self.about).take()
     }
 
     pub fn set_last_error(&self, bytes: Vec<u8>) {

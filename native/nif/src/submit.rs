@@ -216,12 +216,17 @@ pub fn order(
     flags: u32,
 ) -> NifResult<Box<Job>> {
     let op = Op::from_code(code).ok_or(rustler::Error::BadArg)?;
-    Ok(Job::new(Order {
+    let about = Flags(flags).about().then(|| slot.take_about()).flatten();
+    let job = Job::new(Order {
         op,
         flags: Flags(flags),
         slot,
         pool,
-    }))
+    });
+    if let Some(about) = about {
+        job.ticket.set_about(about);
+    }
+    Ok(job)
 }
 
 /// A pool's resource, or any atom for the main pool.

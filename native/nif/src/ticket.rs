@@ -3,7 +3,7 @@
 //! Thread: any. The steps themselves are `crew::Life`'s: a job is answered once or cancelled (I4).
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crew::sync::lock;
 use crew::{Life, Meet, Met};
@@ -37,6 +37,8 @@ pub struct Ticket {
     place: Mutex<Option<Place>>,
     /// Where the caller waits for a moment before it goes to sleep.
     pub meet: Meet<Answered>,
+    /// `{TraceId, ReplyTo}`, encoded, where the caller has named one of them.
+    about: OnceLock<Vec<u8>>,
     /// A stream that waits for its reader.
     parked: Mutex<Option<Box<Job>>>,
 }
@@ -67,12 +69,21 @@ impl Ticket {
             raised: AtomicBool::new(false),
             place: Mutex::new(None),
             meet: Meet::default(),
+            about: OnceLock::new(),
             parked: Mutex::new(None),
         })
     }
 
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    pub fn set_about(&self, about: Vec<u8>) {
+        let _ = self.about.set(about);
+    }
+
+    pub fn about(&self) -> Option<&[u8]> {
+        self.about.get().map(Vec::as_slice)
     }
 
     /// Queued → running. `false`: cancelled before it ran, and it never will.

@@ -1,0 +1,143 @@
+//! `await erlang.async_call(...)`: Erlang's answer completes a future of the loop that asked.
+//!
+//! Thread: `ask` and the visit an attached one; `tell` schedulers, which only post (I9).
+
+use std::sync::{Arc, Mutex};
+
+use crew::sync::lock;
+use pyloop::{Visit, Visitors};
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::{Kept, Obj, PyError, PyResult};
+
+use crate::callback::{self, Answer};
+use crate::interp::Interp;
+use crate::py_module::{self, NodeHost};
+use crate::{current, release};
+
+/// The future, and the way to its loop.
+pub struct Asked {
+    way: Visitors,
+    interp: Arc<Interp>,
+    /// Taken by the first answer.
+    future: Mutex<Option<Kept>>,
+}
+
+impl Asked {
+    pub fn tell(&self, answer: Answer) {
+        let Some(future) = lock(&self.future).take() else {
+            return;
+        };
+        let told = Told {
+            interp: self.interp.clone(),
+            future,
+            answer,
+        };
+        if !self.way.post(Box::new(told)) {
+            // The loop is closed: nobody waits any more.
+            release::soon();
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if lock(&self.future).take().is_some() {
+            release::soon();
+        }
+    }
+}
+
+/// An answer on its way to the loop.
+struct Told {
+    interp: Arc<Interp>,
+    future: Kept,
+    answer: Answer,
+}
+
+impl Visit for Told {
+    fn visit<'py>(self: Box<Self>, event_loop: &Obj<'py>) -> PyResult<'py, ()> {
+        let Told {
+            interp,
+            future,
+            answer,
+        } = *self;
+        let py = event_loop.py();
+        let Some(object) = future.get(py) else {
+            return Ok(());
+        };
+        let done = complete(&interp, &object, answer);
+        future.release(py);
+        if let Err(error) = done {
+            error.unraisable(c"an answer of Erlang");
+        }
+        Ok(())
+    }
+}
+
+fn complete<'py>(interp: &Interp, future: &Obj<'py>, answer: Answer) -> PyResult<'py, ()> {
+    let py = future.py();
+    // Cancelled meanwhile: the task that asked is gone.
+    if future.call_method(c"done", &[])?.is_truthy()? {
+        return Ok(());
+    }
+    let module = pyrt::call::import_c(py, c"erlang._node")?;
+    let host = NodeHost {
+        interp,
+        current: None,
+    };
+    match py_module::value_of(&module, &host, answer) {
+        Ok(value) => future.call_method(c"set_result", &[&value])?,
+        Err(error) => future.call_method(c"set_exception", &[error.value()])?,
+    };
+    Ok(())
+}
+
+/// `ask(loop, future, name, *args)`: `False` if the loop is not one of ours.
+pub fn ask<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let (event_loop, future) = (args.want(0, "loop")?, args.want(1, "future")?);
+    let name = args.want(2, "name")?;
+    let interp = py_module::interp(module)?;
+    let way = interp
+        .native(py)
+        .and_then(|native| Visitors::of(&native, &event_loop));
+    let Some(way) = way else {
+        return Ok(Obj::bool(py, false));
+    };
+    let current = current::current(py, &interp);
+    let host = NodeHost {
+        interp: &interp,
+        current: current.as_ref(),
+    };
+    let bytes = py_module::encode_args(py, &host, args, 3)?;
+    let asked = Asked {
+        way,
+        interp: interp.clone(),
+        future: Mutex::new(Some(Kept::new((*future).clone()))),
+    };
+    if callback::ask(current.as_ref(), asked, name.as_utf8()?, &bytes) {
+        return Ok(Obj::bool(py, true));
+    }
+    let text = "erlang_python is not running: start the application first";
+    Err(PyError::new(py, Builtin::RuntimeError, text))
+}
+
+/// `current()`: who is run for, and what it said about the job: `(pid, about)`.
+pub fn current_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let interp = py_module::interp(module)?;
+    let Some(current) = current::current(py, &interp) else {
+        return Ok(Obj::none(py));
+    };
+    let host = NodeHost {
+        interp: &interp,
+        current: Some(&current),
+    };
+    let about = match current.ticket.about() {
+        Some(bytes) => py_module::decode(py, &host, bytes)?,
+        None => Obj::none(py),
+    };
+    let caller = py_module::pid_object(module, current.slot.pid())?;
+    Obj::tuple(py, [caller, about].into_iter())
+}

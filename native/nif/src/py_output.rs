@@ -1,0 +1,88 @@
+//! `erlang._node`, the rest of it: output, log records, sleep.
+//!
+//! Thread: any that runs Python, attached.
+
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::{Obj, PyError, PyResult};
+
+use crate::here::here;
+use crate::out::EMPTY_MAP;
+use crate::py_module::{NodeHost, interp, raised, stopped, with_world};
+use crate::{courier, current, log, runtime};
+
+pub fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let level = args.want(0, "level")?.as_i64()?.unwrap_or(0);
+    let logger = args.want(1, "logger")?.display();
+    let message = args.want(2, "message")?.display();
+    let meta = args.want(3, "meta")?;
+    let interp = interp(module)?;
+    let host = NodeHost {
+        interp: &interp,
+        current: None,
+    };
+    with_world(host.interp, py, |world| {
+        let mut out = Vec::new();
+        let widest = etf::encode(&world.bound, &host, &meta, &mut out)
+            .map_err(|error| raised(py, error))?
+            .widest_map;
+        if !courier::may_build(widest) {
+            // An empty map: metadata of a record is small, or it is not told.
+            out = EMPTY_MAP.to_vec();
+        }
+        log::record(level, &logger, &message, &out);
+        Ok(Obj::none(py))
+    })
+}
+
+/// `{io_request, From, ReplyAs, {put_chars, unicode, Text}}` to the group leader; whoever runs
+/// `py_logger` gets the replies and drops them.
+pub fn write<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let text = args.want(0, "text")?.display();
+    let current = current::current(args.py(), &*interp(module)?);
+    let leader = match &current {
+        Some(current) => *current.slot.group_leader(),
+        None => runtime::group_leader(),
+    };
+    log::write_chars(&leader, &text);
+    Ok(Obj::none(args.py()))
+}
+
+pub fn line_begun<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    current::line_begun();
+    Ok(Obj::none(args.py()))
+}
+
+pub fn sleep<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let seconds = args.want(0, "seconds")?.as_f64()?;
+    if !(0.0..=1e9).contains(&seconds) {
+        return Err(PyError::new(
+            py,
+            Builtin::ValueError,
+            "seconds must be between 0 and 1e9",
+        ));
+    }
+    let current = current::current(py, &*interp(module)?);
+    let stop = py.detach(|| {
+        let me = here();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs_f64(seconds);
+        loop {
+            let seen = me.signal();
+            if current.as_ref().is_some_and(|current| current.must_stop()) {
+                return true;
+            }
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            me.wait(seen, Some(left));
+        }
+    });
+    if stop {
+        Err(stopped(module))
+    } else {
+        Ok(Obj::none(py))
+    }
+}

@@ -1,0 +1,86 @@
+"""Coroutines and Erlang: call it without blocking the loop, start tasks, know the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from erlang._run import ExecutionMode, detect_mode
+
+try:
+    from erlang import _node
+except ImportError:
+    from erlang import _no_node as _node  # type: ignore[no-redef]
+
+if TYPE_CHECKING:
+    import concurrent.futures
+    from collections.abc import Awaitable, Coroutine
+
+T = TypeVar("T")
+
+
+class Current(NamedTuple):
+    """Whom the code runs for, and what that process has said about the call."""
+
+    caller: Any
+    trace_id: Any
+    reply_to: Any
+
+
+def current() -> Current | None:
+    """The call this code belongs to; ``None`` in a thread that runs for nobody."""
+    known = _node.current()
+    if known is None:
+        return None
+    caller, about = known
+    trace_id, reply_to = about or (None, caller)
+    return Current(caller, trace_id, reply_to)
+
+
+def async_call(name: str, *args: object) -> Awaitable[Any]:
+    """Calls a function registered in Erlang; to be awaited, on any loop of asyncio or Trio."""
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        if "trio" in sys.modules:
+            return _trio_call(name, *args)
+        raise RuntimeError("erlang.async_call() needs a running event loop: use erlang.call()")
+    future = loop.create_future()
+    if _node.ask(loop, future, name, *args):
+        return future
+    # A loop of another make has no way in for Erlang: a thread of its own waits.
+    context = contextvars.copy_context()
+    return loop.run_in_executor(None, context.run, _node.call, name, *args)
+
+
+async def _trio_call(name: str, *args: object) -> Any:
+    import trio  # type: ignore[import-not-found, unused-ignore]
+
+    return await trio.to_thread.run_sync(_node.call, name, *args)
+
+
+# asyncio itself keeps no strong references to tasks.
+_tasks: set[asyncio.Task[Any]] = set()
+
+
+def spawn_task(
+    coro: Coroutine[Any, Any, T],
+) -> asyncio.Task[T] | concurrent.futures.Future[T]:
+    """Runs a coroutine in the background: on the running loop, which gives a task, or from code
+    without one on a loop of the node, which gives a future of ``concurrent.futures``."""
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        task = loop.create_task(coro)
+        _tasks.add(task)
+        task.add_done_callback(_tasks.discard)
+        return task
+    if detect_mode() is ExecutionMode.SUBINTERP:
+        coro.close()
+        raise RuntimeError("erlang.spawn_task() needs a running event loop in a sub-interpreter")
+    from erlang import _tasks as node_loops
+
+    if not node_loops.up.is_set():
+        _node.call("$start_loops")
+        node_loops.up.wait()
+    return asyncio.run_coroutine_threadsafe(coro, node_loops.loops[-1])

@@ -1,0 +1,149 @@
+"""Channels, bounded queues between Python code and Erlang processes; and the mailbox of a task."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+from erlang import Pid, _own_pid, call
+from erlang._async import async_call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_tokens = itertools.count(1)
+
+
+class ChannelClosed(Exception):
+    """Nothing can be sent any more, and nothing is left to be received."""
+
+
+ChannelClosed.__module__ = "erlang"
+
+
+class _Receiver:
+    """Whatever values can be awaited from."""
+
+    _kind = ""
+    pid: Pid
+
+    async def areceive(self) -> Any:
+        """The next value. Cancelled, it takes none out."""
+        token = next(_tokens)
+        answer = asyncio.ensure_future(async_call(f"${self._kind}_await", self.pid, token))
+        try:
+            return self._received(await asyncio.shield(answer))
+        except asyncio.CancelledError:
+            answer.add_done_callback(self._give_back)
+            call(f"${self._kind}_forget", self.pid, token)
+            raise
+
+    def __aiter__(self) -> _Receiver:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.areceive()
+        except ChannelClosed:
+            raise StopAsyncIteration from None
+
+    def _give_back(self, answer: asyncio.Future[Any]) -> None:
+        if not answer.cancelled() and answer.exception() is None and answer.result()[0] == "ok":
+            call(f"${self._kind}_give_back", self.pid, answer.result()[1])
+
+    @staticmethod
+    def _received(answer: Any) -> Any:
+        what, value = answer
+        if what == "ok":
+            return value
+        if what == "timeout":
+            raise TimeoutError("nothing was sent in time")
+        raise ChannelClosed("the channel is closed")
+
+
+class Channel(_Receiver):
+    """A channel of ``py_channel``, or a new one. At most ``max`` values wait in it."""
+
+    __module__ = "erlang"
+    _kind = "channel"
+
+    def __init__(self, pid: Pid | None = None, *, max: int = 1000) -> None:
+        if max < 1:
+            raise ValueError("max must be positive")
+        self.pid: Pid = call("$channel_new", max) if pid is None else pid
+
+    def __repr__(self) -> str:
+        return f"<erlang.Channel {self.pid!r}>"
+
+    def try_send(self, value: object) -> bool:
+        """Sends unless the channel is full; says whether it did."""
+        return self._sent(call("$channel_try_send", self.pid, value))
+
+    def send(self, value: object) -> None:
+        """Sends; blocks this thread while the channel is full."""
+        self._sent(call("$channel_send", self.pid, value))
+
+    async def asend(self, value: object) -> None:
+        """Sends; waits while the channel is full, and lets the loop go on."""
+        self._sent(await async_call("$channel_send", self.pid, value))
+
+    def receive(self, timeout: float | None = None) -> Any:
+        """The next value; blocks this thread. ``TimeoutError`` after so many seconds."""
+        limit = None if timeout is None else math.ceil(timeout * 1000)
+        return self._received(call("$channel_receive", self.pid, limit))
+
+    def close(self) -> None:
+        """Nothing can be sent any more; what is in it can still be received."""
+        call("$channel_close", self.pid)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self.receive()
+        except ChannelClosed:
+            raise StopIteration from None
+
+    @staticmethod
+    def _sent(answer: Any) -> bool:
+        if answer == "closed":
+            raise ChannelClosed("the channel is closed")
+        return bool(answer)
+
+
+class Mailbox(_Receiver):
+    """The messages sent to the pid of a task."""
+
+    __module__ = "erlang"
+    _kind = "mailbox"
+
+    def __init__(self) -> None:
+        self.pid = call("$mailbox_new")
+
+    def __repr__(self) -> str:
+        return f"<erlang.Mailbox {self.pid!r}>"
+
+    def _stop(self, _task: object) -> None:
+        call("$mailbox_stop", self.pid)
+
+
+_mailbox: contextvars.ContextVar[Mailbox] = contextvars.ContextVar("erlang.mailbox")
+
+
+def receive() -> Mailbox:
+    """The mailbox of the current task: ``async for message in erlang.receive()``. From the first
+    call on ``erlang.self()`` in this task, and in those it starts, is the mailbox's pid."""
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("erlang.receive() is for a task: use erlang.Channel in other code")
+    mailbox = _mailbox.get(None)
+    if mailbox is None:
+        mailbox = Mailbox()
+        _mailbox.set(mailbox)
+        _own_pid.set(mailbox.pid)
+        task.add_done_callback(mailbox._stop)
+    return mailbox
