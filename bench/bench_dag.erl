@@ -1,0 +1,159 @@
+%% `./dev bench dag [-redis] [-nodes] [-python]': what graphs and the Redis client cost, beside the
+%% crates `redis' and `fred', blocking threads, redis-benchmark, and `py:call'.
+%%
+%% Builds the Rust programs it needs, and starts and stops a redis-server of its own.
+-module(bench_dag).
+
+-export([main/1]).
+
+-define(ROUNDS, 5).
+-define(CHAIN, 200).
+
+-spec main([string()]) -> ok.
+main(Args) ->
+    {ok, _} = application:ensure_all_started(erlang_python),
+    Wanted = fun(Name) -> Args =:= [] orelse lists:member("-" ++ Name, Args) end,
+    Wanted("redis") andalso redis(os:find_executable("redis-server")),
+    Wanted("nodes") andalso scheduler(),
+    Wanted("python") andalso python(),
+    ok.
+
+%% ---- the client
+
+redis(false) ->
+    io:format("left out: there is no redis-server~n");
+redis(Server) ->
+    ok = cargo(["-p", "dag", "--examples", "--target-dir", "target/bench"]),
+    ok = cargo(["--manifest-path", "native/dag/peers/Cargo.toml", "--target-dir", "target/peers"]),
+    with_server(Server, fun(Socket) ->
+        Ours = run("target/bench/release/examples/redis_rate", [Socket]),
+        Peers = run("target/peers/release/peers", [Socket]),
+        io:format("~ts~n~ts~n", [Ours, Peers]),
+        {OurRate, OurCpu} = rate("loop, 256 in flight", Ours),
+        {Redis, Fred} = {rate("redis crate, 256 in flight", Peers), rate("fred crate, 256 in flight", Peers)},
+        Better = min(element(2, Redis), element(2, Fred)),
+        Ratio = OurCpu / Better,
+        row("client CPU per GET, 256 in flight", Ratio, "x the better crate, at most 0.5", Ratio =< 0.5),
+        %% Measured one right after the other, which counts on a machine with other work.
+        [Times] = found("256 in flight: ([0-9.]+) times", Ours),
+        row("GETs/s, 1 loop thread", Times, "x 8 blocking threads, at least 10", Times >= 10),
+        Best = redis_benchmark(os:find_executable("redis-benchmark"), Socket),
+        row("the same", OurRate / Best, "x redis-benchmark -P 128 -c 1, at least 0.6", OurRate >= 0.6 * Best)
+    end).
+
+redis_benchmark(Program, Socket) ->
+    Args = ["-s", Socket, "-t", "get", "-P", "128", "-c", "1", "-n", "600000", "-q"],
+    Output = run(Program, Args),
+    {match, Rates} = re:run(Output, "GET: ([0-9.]+) requests", [global, {capture, all_but_first, list}]),
+    [Rate] = lists:last(Rates),
+    list_to_float(Rate).
+
+%% `{PerSecond, MicrosecondsOfCpu}' of the row with that name.
+rate(Name, Output) ->
+    Pattern = [Name, " +([0-9.]+) +([0-9.]+)"],
+    {match, [Rate, Cpu]} = re:run(Output, Pattern, [{capture, all_but_first, list}]),
+    {number(Rate), number(Cpu)}.
+
+number(Text) ->
+    case string:to_float(Text) of
+        {error, no_float} -> float(list_to_integer(Text));
+        {Number, _} -> Number
+    end.
+
+%% ---- the scheduler
+
+scheduler() ->
+    ok = cargo(["-p", "dag", "--examples", "--target-dir", "target/bench"]),
+    Output = run("target/bench/release/examples/node_cost", []),
+    io:format("~ts~n", [Output]),
+    [Hand] = found("channel to a thread and back, per message +([0-9.]+)", Output),
+    Cost = fun(Shape) ->
+        [Us] = found(Shape ++ " graph, per node +([0-9.]+)", Output),
+        Text = io_lib:format("us of CPU, at most 1.5; a channel ~.2f", [Hand]),
+        row("an empty node, 100000 " ++ Shape, Us, Text, Us =< 1.5)
+    end,
+    Cost("wide"),
+    Cost("deep"),
+    [Times] = found("CPU nodes: ([0-9.]+) times", Output),
+    row("CPU nodes of 100 us on 2 threads", Times, "x one thread, at least 1.9", Times >= 1.9),
+    [P50, P90] = found("p50 ([0-9.]+) ms, p90 ([0-9.]+) ms", Output),
+    row("1000 runs of 20 nodes, p90 of a run", P90 / P50, "x p50, under 2", P90 < 2 * P50).
+
+found(Pattern, Output) ->
+    {match, Found} = re:run(Output, Pattern, [{capture, all_but_first, list}]),
+    [number(Text) || Text <- Found].
+
+%% ---- nodes of Python
+
+python() ->
+    Ratios = [chain() || _ <- lists:seq(1, ?ROUNDS)],
+    Ratio = py_bench:median(Ratios),
+    row("a Python node, in a chain of 200", Ratio, "x py:call, at most 1.2", Ratio =< 1.2).
+
+chain() ->
+    Node = fun(N) -> #{run => {py, builtins, abs}, inputs => [before(N)]} end,
+    Nodes = maps:from_list([{N, Node(N)} || N <- lists:seq(1, ?CHAIN)]),
+    {ok, Graph} = py_dag:new(#{nodes => Nodes}, [x]),
+    Run = fun() -> {ok, #{results := #{?CHAIN := 7}}} = py_dag:run(Graph, #{x => -7}) end,
+    Call = fun() -> {ok, 7} = py:call(builtins, abs, [-7]) end,
+    #{us := PerRun} = py_bench:closed(1, 500, Run),
+    #{us := PerCall} = py_bench:closed(1, 500, Call),
+    PerRun / ?CHAIN / PerCall.
+
+before(1) -> x;
+before(N) -> N - 1.
+
+%% ---- programs
+
+cargo(Args) ->
+    io:format("cargo build ~ts~n", [lists:join(" ", Args)]),
+    _ = run(os:find_executable("cargo"), ["build", "--release", "--quiet" | Args]),
+    ok.
+
+run(Program, Args) ->
+    Options = [{args, Args}, exit_status, binary, stderr_to_stdout],
+    collect(open_port({spawn_executable, Program}, Options), Program, []).
+
+collect(Port, Program, Output) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, Program, [Output, Data]);
+        {Port, {exit_status, 0}} -> plain(Output);
+        {Port, {exit_status, Status}} -> error({Program, Status, unicode:characters_to_binary(Output)})
+    end.
+
+with_server(Server, Fun) ->
+    {ok, Dir} = py:call(tempfile, mkdtemp, []),
+    Socket = <<Dir/binary, "/redis.sock">>,
+    Options = ["--port", "0", "--save", "", "--dir", Dir, "--unixsocket", Socket],
+    Port = open_port({spawn_executable, Server}, [{args, Options}, exit_status, binary]),
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    try
+        ok = wait(Socket, 1000),
+        Fun(Socket)
+    after
+        {ok, _} = py:call(os, kill, [Pid, 15]),
+        receive {Port, {exit_status, _}} -> ok end,
+        {ok, _} = py:call(shutil, rmtree, [Dir])
+    end.
+
+wait(Socket, Left) when Left > 0 ->
+    case gen_tcp:connect({local, Socket}, 0, [local]) of
+        {ok, Connection} -> gen_tcp:close(Connection);
+        {error, _} -> timer:sleep(10), wait(Socket, Left - 1)
+    end.
+
+row(Name, Value, Text, Reached) ->
+    Verdict =
+        case Reached of
+            true -> "reached";
+            false -> "short"
+        end,
+    io:format("~-40ts ~8.2f ~ts: ~ts~n", [Name, float(Value), Text, Verdict]).
+
+%% Microseconds in letters that every terminal has.
+plain(Output) ->
+    Text = unicode:characters_to_list(iolist_to_binary(Output)),
+    unicode:characters_to_binary([plain_letter(Letter) || Letter <- Text]).
+
+plain_letter(16#B5) -> $u;
+plain_letter(Letter) -> Letter.
