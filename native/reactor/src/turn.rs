@@ -240,7 +240,9 @@ impl<W, S> Reactor<W, S> {
 
     /// Runs what the sources of this turn have made ready, then the timers.
     fn run_urgent<H: Host<W, S>>(&mut self, host: &mut H) -> ControlFlow<()> {
-        self.urgent.append(&mut self.due);
+        if !self.due.is_empty() {
+            self.urgent.append(&mut self.due);
+        }
         while let Some(work) = self.urgent.pop_front() {
             host.run(self, work)?;
         }
@@ -248,6 +250,7 @@ impl<W, S> Reactor<W, S> {
     }
 
     /// Descriptors are looked at in every turn; the loop sleeps only when nothing is ready.
+    #[inline]
     fn wait<H: Host<W, S>>(&mut self, host: &mut H) -> io::Result<Waited> {
         // A turn that was broken off has left events: one-time watches tell them only once.
         if self.poller.has_events() {
@@ -257,11 +260,15 @@ impl<W, S> Reactor<W, S> {
             let stale = self.timers.sweep(|work| host.is_stale(work));
             host.discard(self, stale, true);
         }
-        let timeout = if host.hurries() {
-            Some(0)
-        } else {
-            self.timeout(host)
-        };
+        if !self.ready.is_empty() || host.hurries() {
+            return self.peek();
+        }
+        self.sleep(host)
+    }
+
+    #[inline(never)]
+    fn sleep<H: Host<W, S>>(&mut self, host: &mut H) -> io::Result<Waited> {
+        let timeout = self.timeout(host);
         if timeout == Some(0) {
             return self.peek();
         }
@@ -286,6 +293,7 @@ impl<W, S> Reactor<W, S> {
     }
 
     /// Looks at the descriptors, if there are any, without a wait.
+    #[inline]
     fn peek(&mut self) -> io::Result<Waited> {
         if self.watched == 0 {
             return Ok(Waited::Done);
