@@ -81,7 +81,7 @@ $pythons
 ROWS
 }
 
-# setup build|test|check: leaves every tool that this purpose needs on PATH, or exits with 3.
+# setup build|test|check|valgrind: leaves every tool that this purpose needs on PATH, or exits with 3.
 setup() {
     find_cargo
     find_erlang
@@ -91,6 +91,7 @@ setup() {
     case $1 in
         test) need_for_test ;;
         check) need_for_check ;;
+        valgrind) need_venv_package && need_command valgrind valgrind ;;
     esac
     [ -z "$missing" ] || install_missing
     check_otp
