@@ -14,6 +14,7 @@
     streaming/1,
     async/1,
     channels/1,
+    event_loop/1,
     callbacks/1,
     pools_and_contexts/1,
     every_core/1,
@@ -43,6 +44,7 @@ all() ->
         streaming,
         async,
         channels,
+        event_loop,
         callbacks,
         pools_and_contexts,
         every_core,
@@ -92,6 +94,7 @@ errors_and_timeouts(Config) -> page("docs/errors-and-timeouts.md", Config).
 streaming(Config) -> page("docs/streaming.md", Config).
 async(Config) -> page("docs/async.md", Config).
 channels(Config) -> page("docs/channels.md", Config).
+event_loop(Config) -> page("docs/event-loop.md", Config).
 callbacks(Config) -> page("docs/callbacks.md", Config).
 pools_and_contexts(Config) -> page("docs/pools-and-contexts.md", Config).
 every_core(Config) -> page("docs/every-core.md", Config).

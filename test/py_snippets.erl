@@ -222,8 +222,8 @@ dev_command(Line, [Command | _], Root) ->
     end.
 
 executable(Line, Program, Root) ->
-    %% `elixir' and `mix' may be missing where the tests run; the documentation is right all the same.
-    Known = lists:member(Program, ["elixir", "mix", "git", "pip"]),
+    %% These may be missing where the tests run; the documentation is right all the same.
+    Known = lists:member(Program, ["elixir", "mix", "git", "pip", "python", "uvicorn"]),
     Exists = os:find_executable(Program) =/= false orelse filelib:is_file(filename:join(Root, Program)),
     case Known orelse Exists of
         true -> ok;
