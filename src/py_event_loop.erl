@@ -29,11 +29,15 @@
 start_link() ->
     start_link(#{}).
 
--spec start_link(#{driver => thread}) -> {ok, pid()} | {error, term()}.
+%% `driver': a thread of its own, or none: the emulator watches the loop's descriptor, and all such
+%% loops share one thread. What is not said the configuration says.
+-spec start_link(#{driver => thread | beam}) -> {ok, pid()} | {error, term()}.
 start_link(Opts) when is_map(Opts) ->
-    case maps:get(driver, Opts, thread) of
+    #{driver := Configured} = persistent_term:get(py_config),
+    case maps:get(driver, Opts, Configured) of
         thread -> gen_server:start_link(?MODULE, [], []);
-        _ -> {error, not_supported}
+        beam -> py_event_loop_beam:start_link();
+        _ -> {error, {bad_argument, {option, driver}}}
     end.
 
 %% A loop of the pool.

@@ -10,7 +10,8 @@
 -export([subinterp_new/1, subinterp_counts/0]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
--export([loop_new/1, loop_close/1, loop_info/1, loop_submit/6, loop_spawn/7, loop_cast/5, linger/2]).
+-export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
+-export([loop_spawn/7, loop_cast/5, linger/2]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/4, is_object_ref/1]).
 -export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
@@ -18,7 +19,7 @@
 
 -export([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
 -export([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
--export([poll_events/2, get_pending/1, event_loop_wakeup/1]).
+-export([call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1]).
 -export([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
 -export([close_test_fd/1]).
 
@@ -32,7 +33,8 @@
 -nifs([subinterp_new/1, subinterp_counts/0]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
--nifs([loop_new/1, loop_close/1, loop_info/1, loop_submit/6, loop_spawn/7, loop_cast/5, linger/2]).
+-nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
+-nifs([loop_spawn/7, loop_cast/5, linger/2]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/4, is_object_ref/1]).
 -nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
@@ -40,7 +42,7 @@
 
 -nifs([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
 -nifs([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
--nifs([poll_events/2, get_pending/1, event_loop_wakeup/1]).
+-nifs([call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1]).
 -nifs([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
 -nifs([close_test_fd/1]).
 
@@ -223,6 +225,13 @@ stream_ack(_Ref, _Count) -> ?NOT_LOADED.
 -spec loop_new(MaxQueue :: pos_integer()) -> event_loop().
 loop_new(_MaxQueue) -> ?NOT_LOADED.
 
+%% A loop without a thread, driven by the calling process: `py_event_loop_beam'.
+-spec loop_new_beam(MaxQueue :: pos_integer()) -> event_loop().
+loop_new_beam(_MaxQueue) -> ?NOT_LOADED.
+
+-spec loop_step(event_loop()) -> ok.
+loop_step(_Loop) -> ?NOT_LOADED.
+
 -spec loop_close(event_loop()) -> ok.
 loop_close(_Loop) -> ?NOT_LOADED.
 
@@ -327,6 +336,10 @@ remove_writer(_Loop, _FdRef) -> ?NOT_LOADED.
 
 -spec call_later(raw_loop(), Ms :: non_neg_integer(), event_id()) -> {ok, reference()} | gone().
 call_later(_Loop, _Ms, _Id) -> ?NOT_LOADED.
+
+%% At a nanosecond of the system's monotonic clock.
+-spec call_at(raw_loop(), Deadline :: non_neg_integer(), event_id()) -> {ok, reference()} | gone().
+call_at(_Loop, _Deadline, _Id) -> ?NOT_LOADED.
 
 -spec cancel_timer(raw_loop(), TimerRef :: reference()) -> ok | gone().
 cancel_timer(_Loop, _TimerRef) -> ?NOT_LOADED.

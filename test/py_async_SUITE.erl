@@ -3,7 +3,8 @@
 
 -include("py_test.hrl").
 
--export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
+-export([all/0, groups/0, init_per_suite/1, end_per_suite/1]).
+-export([init_per_group/2, end_per_group/2, init_per_testcase/2]).
 -export([
     a_coroutine_gives_its_value_by_message/1,
     values_of_every_size_come_back/1,
@@ -38,12 +39,18 @@
     the_low_level_functions_run_and_await/1,
     a_task_nobody_waits_for_runs/1,
     an_idle_loop_costs_nothing/1,
+    loops_without_threads_share_one/1,
     asyncio_is_not_imported_before_it_is_needed/1,
     stopping_the_application_answers_who_waits/1
 ]).
 
+%% Everything on loops with a thread each, and on loops that Erlang drives.
 all() ->
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
+    [{group, thread}, {group, beam}].
+
+groups() ->
+    Cases = [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)],
+    [{Driver, [], Cases} || Driver <- [thread, beam]].
 
 is_test(Name) ->
     not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
@@ -51,6 +58,15 @@ is_test(Name) ->
 init_per_suite(Config) -> py_test:start(Config).
 
 end_per_suite(_Config) -> ok.
+
+init_per_group(Driver, Config) ->
+    _ = application:stop(erlang_python),
+    ok = application:set_env(erlang_python, driver, Driver),
+    py_test:start(Config).
+
+end_per_group(_Driver, _Config) ->
+    _ = application:stop(erlang_python),
+    application:unset_env(erlang_python, driver).
 
 init_per_testcase(_Case, Config) -> py_test:start(Config).
 
@@ -315,15 +331,15 @@ the_loop_of_a_process_is_always_the_same(_Config) ->
     ok = application:set_env(erlang_python, num_loops, 3),
     try
         {ok, _} = application:ensure_all_started(erlang_python),
-        Threads = [
+        Loops = [
             py_test:in_process(fun() ->
-                {ok, [Thread, _]} = py:await(py:async_call(py_asyncs, where, [])),
-                {ok, [Thread, _]} = py:await(py:async_call(py_asyncs, where, [])),
-                Thread
+                {ok, Loop} = py:await(py:async_call(py_asyncs, which, [])),
+                {ok, Loop} = py:await(py:async_call(py_asyncs, which, [])),
+                Loop
             end)
          || _ <- lists:seq(1, 50)
         ],
-        ?assertEqual(3, length(lists:usort(Threads))),
+        ?assertEqual(3, length(lists:usort(Loops))),
         ?assertEqual(3, length(py_event_loop_pool:get_stats()))
     after
         ok = py_test:stop(),
@@ -362,6 +378,24 @@ an_idle_loop_costs_nothing(_Config) ->
         timer:sleep(1000),
         Before =/= [] andalso Before =:= switches()
     end).
+
+loops_without_threads_share_one(_Config) ->
+    {ok, First} = py_event_loop:start_link(#{driver => beam}),
+    ?assertEqual({ok, 1}, on(First)),
+    Threads = fun() -> length(filelib:wildcard("/proc/self/task/*")) end,
+    Before = Threads(),
+    Loops = [element(2, {ok, _} = py_event_loop:start_link(#{driver => beam})) || _ <- lists:seq(1, 200)],
+    ?assertEqual([{ok, 1}], lists:usort([on(Loop) || Loop <- Loops])),
+    ?assertEqual(Before, Threads()),
+    ?assertReason({bad_argument, _}, py_event_loop:start_link(#{driver => bus})),
+    [ok = gen_server:stop(Loop) || Loop <- [First | Loops]],
+    ok.
+
+%% A coroutine that waits, on this loop.
+on(Loop) ->
+    Request = #{module => py_asyncs, func => nap, args => [0.001], kwargs => #{value => 1}},
+    {ok, Ref} = py_event_loop:run_async(Loop, Request),
+    py:await(Ref).
 
 asyncio_is_not_imported_before_it_is_needed(_Config) ->
     Expression =
@@ -418,7 +452,8 @@ switches() ->
     lists:sort([
         {Task, Lines}
      || Task <- Tasks,
-        {ok, <<"py-loop", _/binary>>} <- [file:read_file(Task ++ "/comm")],
+        {ok, <<"py-", Kind:4/binary, _/binary>>} <- [file:read_file(Task ++ "/comm")],
+        Kind =:= <<"loop">> orelse Kind =:= <<"turn">>,
         {ok, Status} <- [file:read_file(Task ++ "/status")],
         Lines <- [[L || <<"voluntary", _/binary>> = L <- binary:split(Status, <<"\n">>, [global])]]
     ]).

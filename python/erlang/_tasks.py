@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
+from asyncio import events
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,8 +28,14 @@ _PATIENCE = 1.0
 
 def new_loop() -> ErlangEventLoop:
     """A loop for the calling thread."""
-    loop = ErlangEventLoop()
+    loop = new_shared_loop()
     asyncio.set_event_loop(loop)
+    return loop
+
+
+def new_shared_loop() -> ErlangEventLoop:
+    """A loop for a thread that runs many: none of them is the thread's own."""
+    loop = ErlangEventLoop()
     loops.append(loop)
     up.set()
     return loop
@@ -42,6 +50,33 @@ def serve(loop: ErlangEventLoop) -> None:
         pass
     except BaseException:
         logging.getLogger("erlang").exception("an event loop goes on after an exception")
+
+
+def step(loop: ErlangEventLoop) -> int:
+    """Runs what is ready, on a thread that many loops share.
+
+    When to come again, in nanoseconds of the monotonic clock: 0 for now, -1 when the loop's
+    descriptor says so.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    try:
+        loop._thread_id = threading.get_ident()
+        sys.set_asyncgen_hooks(
+            firstiter=loop._asyncgen_firstiter_hook, finalizer=loop._asyncgen_finalizer_hook
+        )
+        events._set_running_loop(loop)
+        return loop._step()
+    except (SystemExit, KeyboardInterrupt):
+        # The task that raised it has it as its outcome: whoever waits for that is told.
+        return 0
+    except BaseException:
+        logging.getLogger("erlang").exception("an event loop goes on after an exception")
+        return 0
+    finally:
+        loop._stopping = False
+        loop._thread_id = None
+        events._set_running_loop(None)
+        sys.set_asyncgen_hooks(*hooks)
 
 
 def end(loop: ErlangEventLoop) -> None:

@@ -36,6 +36,10 @@ async def where():
     return [threading.get_ident(), type(asyncio.get_running_loop()).__name__]
 
 
+async def which():
+    return id(asyncio.get_running_loop())
+
+
 def later(value):
     """A plain function that gives a coroutine."""
     return give(value)

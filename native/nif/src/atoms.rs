@@ -57,6 +57,8 @@ rustler::atoms! {
     dag_stop,
     no_client,
     // loops that Erlang drives
+    py_loop_up,
+    py_loop_rests,
     read,
     write,
     timer,

@@ -18,6 +18,7 @@ use crate::interp::{Interp, World};
 use crate::job::{Job, Op};
 use crate::{release, watch};
 
+mod beam;
 mod nifs;
 mod serve;
 mod start;
@@ -38,6 +39,8 @@ pub struct Loop {
     waiting: Mutex<HashMap<u64, Waiting>>,
     /// Jobs that were started here.
     started: AtomicU64,
+    /// Without a thread of its own: an Erlang process drives it.
+    beam: Option<beam::Beam>,
 }
 
 /// What others have posted and the loop has not seen yet.
@@ -57,7 +60,7 @@ struct Waiting {
 }
 
 impl Loop {
-    fn new(interp: Arc<Interp>, max_queue: usize) -> Arc<Self> {
+    fn new(interp: Arc<Interp>, max_queue: usize, beam: Option<beam::Beam>) -> Arc<Self> {
         Arc::new(Loop {
             interp,
             max_queue,
@@ -72,6 +75,7 @@ impl Loop {
             tools: OnceLock::new(),
             waiting: Mutex::default(),
             started: AtomicU64::new(0),
+            beam,
         })
     }
 
@@ -130,12 +134,18 @@ impl Loop {
         self.tell();
     }
 
+    /// Whether somebody has posted since the last look.
+    fn is_told(&self) -> bool {
+        lock(&self.inbox).told
+    }
+
     fn is_open(&self) -> bool {
         lock(&self.inbox).open
     }
 
     /// Answers everything that was accepted (I4).
     pub fn refuse_all(self: &Arc<Self>) {
+        beam::leave_behind(self);
         let queued = std::mem::take(&mut lock(&self.inbox).jobs);
         queued.into_iter().for_each(closing::refuse);
         let waiting = std::mem::take(&mut *lock(&self.waiting));
@@ -151,6 +161,9 @@ impl Loop {
     }
 
     fn tell(self: &Arc<Self>) {
+        if self.beam.is_some() {
+            return beam::schedule(self);
+        }
         if let Some(way) = self.way.get()
             && !way.post(Box::new(start::Arrived(self.clone())))
         {

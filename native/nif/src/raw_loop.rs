@@ -211,7 +211,11 @@ impl RawLoop {
 
     pub fn call_later(&mut self, delay: Duration, id: Id) -> TimerKey {
         let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-        let deadline = clock::now().saturating_add(nanos);
+        self.call_at(clock::now().saturating_add(nanos), id)
+    }
+
+    /// At a nanosecond of the monotonic clock.
+    pub fn call_at(&mut self, deadline: u64, id: Id) -> TimerKey {
         let key = self.reactor.set_timer(deadline, Work::Due(id));
         self.arm();
         key

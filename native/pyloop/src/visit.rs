@@ -2,6 +2,8 @@
 //!
 //! Thread: `Visitors` any; a visit runs on the loop's thread, attached, between callbacks.
 
+use std::os::fd::{AsRawFd, RawFd};
+
 use pyrt::{Obj, PyResult};
 use reactor::turn::Post;
 
@@ -25,6 +27,16 @@ impl Visitors {
             return None;
         }
         Some(Visitors(LoopCore::of(event_loop).visitors()))
+    }
+
+    /// To be run at the next turn of a loop whose thread this is.
+    pub fn push(event_loop: &Obj<'_>, visit: Box<dyn Visit>) {
+        LoopCore::of(event_loop).reactor(|reactor| reactor.push(Work::Visit(visit)));
+    }
+
+    /// The descriptor that is readable while the loop has something to do.
+    pub fn descriptor(event_loop: &Obj<'_>) -> Option<RawFd> {
+        LoopCore::of(event_loop).reactor(|reactor| Some(reactor.poller().as_fd()?.as_raw_fd()))
     }
 
     /// Wakes the loop if it sleeps. `false`: it is closed, and the visit was dropped.

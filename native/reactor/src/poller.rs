@@ -231,11 +231,16 @@ impl Poller {
             if data != WAKER {
                 return Some((Key::from_u64(data), Readiness::from_flags(event.flags)));
             }
-            let mut count = [0; 8];
-            if let Some(waker) = &*self.waker.0.lock() {
-                // Nothing to read means that it was read already.
-                let _ = rustix::io::read(waker, &mut count);
-            }
+            self.take_wake();
+        }
+    }
+
+    /// Takes back a wake: the descriptor is no longer readable for it.
+    pub fn take_wake(&self) {
+        let mut count = [0; 8];
+        if let Some(waker) = &*self.waker.0.lock() {
+            // Nothing to read means that it was read already.
+            let _ = rustix::io::read(waker, &mut count);
         }
     }
 

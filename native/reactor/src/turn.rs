@@ -166,6 +166,23 @@ impl<W, S> Reactor<W, S> {
         self.timers.next_deadline(|_| false, &mut Vec::new())
     }
 
+    /// For a driver that waits in its own way: the loop sleeps from now on, and posts make its
+    /// descriptor readable. `false`: there is something to do already.
+    pub fn rest(&mut self) -> bool {
+        self.ready.is_empty() && !self.poller.has_events() && self.inbox.fall_asleep()
+    }
+
+    /// Whether nothing is ready at this moment; descriptors and timers are not looked at.
+    pub fn is_idle(&mut self) -> bool {
+        self.is_drained() && !self.poller.has_events()
+    }
+
+    /// It sleeps no more.
+    pub fn rise(&mut self) {
+        self.inbox.awake();
+        self.poller.take_wake();
+    }
+
     pub fn timers(&self) -> usize {
         self.timers.len()
     }

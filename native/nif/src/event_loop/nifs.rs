@@ -9,6 +9,7 @@ use crew::Refused;
 use rustler::types::atom::Atom;
 use rustler::{Encoder, Env, LocalPid, Monitor, NifResult, Resource, ResourceArc, Term};
 
+use super::beam::{self, Beam};
 use super::{Loop, serve};
 use crate::job::{Job, Reply, TicketRef};
 use crate::slot::Slot;
@@ -33,7 +34,7 @@ impl Resource for LoopRef {
 #[rustler::nif]
 fn loop_new(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {
     let interp = runtime::started_interp().ok_or(rustler::Error::BadArg)?;
-    let event_loop = Loop::new(interp, max_queue);
+    let event_loop = Loop::new(interp, max_queue, None);
     let resource = ResourceArc::new(LoopRef {
         event_loop: event_loop.clone(),
     });
@@ -42,6 +43,29 @@ fn loop_new(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {
         .ok_or(rustler::Error::BadArg)?;
     serve::start(&event_loop, env.pid()).map_err(|_| rustler::Error::BadArg)?;
     Ok(resource)
+}
+
+/// A new loop without a thread: the calling process drives it. It is told `{py_loop_up, Fd}`, and
+/// after each step `{py_loop_rests, Nanoseconds}`.
+#[rustler::nif]
+fn loop_new_beam(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {
+    let interp = runtime::started_interp().ok_or(rustler::Error::BadArg)?;
+    let event_loop = Loop::new(interp, max_queue, Some(Beam::new(env.pid())));
+    let resource = ResourceArc::new(LoopRef {
+        event_loop: event_loop.clone(),
+    });
+    resource
+        .monitor(Some(env), &env.pid())
+        .ok_or(rustler::Error::BadArg)?;
+    beam::schedule(&event_loop);
+    Ok(resource)
+}
+
+/// Runs what is ready in a loop without a thread.
+#[rustler::nif]
+fn loop_step(event_loop: ResourceArc<LoopRef>) -> Atom {
+    beam::ask(&event_loop.event_loop);
+    atoms::ok()
 }
 
 #[rustler::nif]

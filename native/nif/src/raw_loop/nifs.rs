@@ -108,6 +108,15 @@ fn call_later<'a>(env: Env<'a>, raw: Handle, ms: u64, id: Id) -> Term<'a> {
     }
 }
 
+/// As `call_later`, at a nanosecond of the system's monotonic clock.
+#[rustler::nif]
+fn call_at<'a>(env: Env<'a>, raw: Handle, deadline: u64, id: Id) -> Term<'a> {
+    match raw.with(|raw| raw.call_at(deadline, id)) {
+        Some(key) => ok(env, ResourceArc::new(TimerRef(key))),
+        None => not_running(env),
+    }
+}
+
 #[rustler::nif]
 fn cancel_timer<'a>(env: Env<'a>, raw: Handle, timer: ResourceArc<TimerRef>) -> Term<'a> {
     done(env, raw.with(|raw| raw.cancel_timer(timer.0)))

@@ -9,7 +9,7 @@ use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 33] = [
+pub(super) static METHODS: [Function; 34] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -60,6 +60,12 @@ pub(super) static METHODS: [Function; 33] = [
     ),
     method!(LoopCore, c"_run", run::run, c"Turns until stop."),
     method!(LoopCore, c"_run_once", run::run_once, c"One turn."),
+    method!(
+        LoopCore,
+        c"_step",
+        run::step,
+        c"Turns without a wait, until nothing is to be done."
+    ),
     method!(
         LoopCore,
         c"_add_reader",

@@ -23,12 +23,26 @@ const LINGER: u64 = 20_000;
 const MOST_MISSES: u32 = 4;
 const PROBE_EVERY: u32 = 32;
 
+/// Turns of one step: other loops wait for this thread, too.
+const STEP: u32 = 64;
+
+/// When to come back from a loop's turns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Stopped,
+    /// After one turn.
+    Once,
+    /// When nothing is to be done: whoever drives the loop waits in its own way.
+    Idle,
+}
+
 /// Runs the work of a loop in Python.
 pub(super) struct Driver<'a, 'py> {
     core: &'a LoopCore,
     this: &'a Obj<'py>,
     pause: Option<Pause>,
     slept: bool,
+    until: Until,
     /// Looks for visitors in vain, one after another.
     misses: u32,
     /// What ends `run_forever`: `KeyboardInterrupt`, `SystemExit`, a bug in the exception handler.
@@ -158,7 +172,7 @@ impl Host<Work, Source> for Driver<'_, '_> {
 
     #[inline]
     fn hurries(&self) -> bool {
-        self.core.stopping.get()
+        self.core.stopping.get() || self.until == Until::Idle
     }
 
     #[inline]
@@ -211,7 +225,7 @@ impl Host<Work, Source> for Driver<'_, '_> {
 }
 
 /// `_run()`: turns until `stop`. `_run_once()`: one turn.
-fn turns<'py>(this: &Obj<'py>, core: &LoopCore, once: bool) -> PyResult<'py, Obj<'py>> {
+fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, ()> {
     let py = this.py();
     if core.turning.replace(true) {
         let text = "This event loop is already running";
@@ -223,19 +237,19 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, once: bool) -> PyResult<'py, Obj
         this,
         pause: None,
         slept: false,
+        until,
         misses: 0,
         failure: None,
     };
-    let done = drive(core, &mut driver, once);
+    let done = drive(core, &mut driver);
     core.current.set(core.reactor);
     core.owner.set(before);
     core.turning.set(false);
-    done?;
-    Ok(Obj::none(py))
+    done
 }
 
-fn drive<'py>(core: &LoopCore, driver: &mut Driver<'_, 'py>, once: bool) -> PyResult<'py, ()> {
-    let py = driver.py();
+fn drive<'py>(core: &LoopCore, driver: &mut Driver<'_, 'py>) -> PyResult<'py, ()> {
+    let (py, until) = (driver.py(), driver.until);
     let mut busy = 0;
     loop {
         check_signals(py)?;
@@ -256,7 +270,10 @@ fn drive<'py>(core: &LoopCore, driver: &mut Driver<'_, 'py>, once: bool) -> PyRe
                 };
             }
         }
-        if once || core.stopping.get() {
+        if until == Until::Once || core.stopping.get() {
+            return Ok(());
+        }
+        if until == Until::Idle && (busy == STEP - 1 || core.reactor(LoopReactor::is_idle)) {
             return Ok(());
         }
         busy = if std::mem::take(&mut driver.slept) {
@@ -276,7 +293,8 @@ pub(super) fn run<'py>(
     core: &LoopCore,
     _args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
-    turns(this, core, false)
+    turns(this, core, Until::Stopped)?;
+    Ok(Obj::none(this.py()))
 }
 
 pub(super) fn run_once<'py>(
@@ -285,5 +303,26 @@ pub(super) fn run_once<'py>(
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
     core.check_closed(args.py())?;
-    turns(this, core, true)
+    turns(this, core, Until::Once)?;
+    Ok(Obj::none(this.py()))
+}
+
+/// `_step()`: when to come again, in nanoseconds of the monotonic clock: 0 for now, -1 when the
+/// descriptor of the loop says so.
+pub(super) fn step<'py>(
+    this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    core.check_closed(py)?;
+    core.reactor(LoopReactor::rise);
+    turns(this, core, Until::Idle)?;
+    let again = core.stopping.get() || !core.reactor(LoopReactor::rest);
+    let next = match core.reactor(LoopReactor::next_deadline) {
+        _ if again => 0,
+        Some(deadline) => deadline.max(1) as i64,
+        None => -1,
+    };
+    Obj::int(py, next)
 }
