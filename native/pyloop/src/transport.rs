@@ -22,6 +22,7 @@ mod below;
 mod info;
 mod life;
 mod medium;
+mod methods;
 pub(crate) mod pipe;
 mod read;
 mod write;

@@ -5,98 +5,38 @@ use pyrt::module::{Args, END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter};
 use pyrt::{Obj, PyError, getter, method};
 
-use super::{Stream, info};
+use super::{Stream, info, methods};
 use crate::channel::Life;
 use crate::channel::attributes::{self, Answer, none};
 
 pub(super) static METHODS: [Function; 23] = [
-    method!(
-        Stream,
-        c"write",
-        write,
-        c"Sends data, now or as soon as it can."
-    ),
-    method!(
-        Stream,
-        c"writelines",
-        writelines,
-        c"Sends pieces of data together."
-    ),
+    methods::WRITE,
+    methods::WRITELINES,
     method!(
         Stream,
         c"write_eof",
         write_eof,
         c"Ends this side after what is queued."
     ),
-    method!(Stream, c"can_write_eof", can_write_eof, c"True"),
-    method!(
-        Stream,
-        c"close",
-        close,
-        c"Closes after what is queued was sent."
-    ),
-    method!(Stream, c"abort", abort, c"Closes at once."),
+    methods::CAN_WRITE_EOF,
+    methods::CLOSE,
+    methods::ABORT,
     method!(
         Stream,
         c"_force_close",
         force_close,
         c"Closes at once, for a reason."
     ),
-    method!(
-        Stream,
-        c"is_closing",
-        attributes::is_closing,
-        c"Whether it closes or is closed."
-    ),
-    method!(
-        Stream,
-        c"pause_reading",
-        pause_reading,
-        c"No more data until resume_reading."
-    ),
-    method!(Stream, c"resume_reading", resume_reading, c"Data again."),
-    method!(
-        Stream,
-        c"is_reading",
-        is_reading,
-        c"Whether data is received."
-    ),
-    method!(
-        Stream,
-        c"set_protocol",
-        set_protocol,
-        c"Another protocol from now on."
-    ),
-    method!(
-        Stream,
-        c"get_protocol",
-        attributes::get_protocol,
-        c"The protocol."
-    ),
-    method!(
-        Stream,
-        c"get_extra_info",
-        attributes::get_extra_info,
-        c"What is known of the connection."
-    ),
-    method!(
-        Stream,
-        c"set_write_buffer_limits",
-        attributes::set_limits,
-        c"The marks of flow control."
-    ),
-    method!(
-        Stream,
-        c"get_write_buffer_limits",
-        attributes::get_limits,
-        c"(low, high)"
-    ),
-    method!(
-        Stream,
-        c"get_write_buffer_size",
-        attributes::get_size,
-        c"How much waits to be sent."
-    ),
+    methods::IS_CLOSING,
+    methods::PAUSE_READING,
+    methods::RESUME_READING,
+    methods::IS_READING,
+    methods::SET_PROTOCOL,
+    methods::GET_PROTOCOL,
+    methods::GET_EXTRA_INFO,
+    methods::SET_LIMITS,
+    methods::GET_LIMITS,
+    methods::GET_SIZE,
     method!(
         Stream,
         c"_make_empty_waiter",

@@ -12,7 +12,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::attributes as own;
-use super::{Medium, Stream};
+use super::{Medium, Stream, methods};
 use crate::channel::{Channel, Life, attributes};
 use crate::event_loop::LoopCore;
 use crate::event_loop::watch::lend;
@@ -160,108 +160,37 @@ pub(crate) static WRITER: Face = Face {
     getters: &WRITER_GETTERS,
 };
 
-const CLOSE: Function = method!(
-    Stream,
-    c"close",
-    own::close,
-    c"Closes, after what is queued."
-);
-const IS_CLOSING: Function = method!(
-    Stream,
-    c"is_closing",
-    attributes::is_closing,
-    c"Whether it closes or is closed."
-);
-const SET_PROTOCOL: Function = method!(
-    Stream,
-    c"set_protocol",
-    own::set_protocol,
-    c"Another protocol from now on."
-);
-const GET_PROTOCOL: Function = method!(
-    Stream,
-    c"get_protocol",
-    attributes::get_protocol,
-    c"The protocol."
-);
-const GET_EXTRA_INFO: Function = method!(
-    Stream,
-    c"get_extra_info",
-    attributes::get_extra_info,
-    c"What is known of the pipe."
-);
-
 static READER_METHODS: [Function; 9] = [
-    method!(
-        Stream,
-        c"pause_reading",
-        own::pause_reading,
-        c"No more data until resume_reading."
-    ),
-    method!(
-        Stream,
-        c"resume_reading",
-        own::resume_reading,
-        c"Data again."
-    ),
-    method!(
-        Stream,
-        c"is_reading",
-        own::is_reading,
-        c"Whether data is received."
-    ),
-    CLOSE,
-    IS_CLOSING,
-    SET_PROTOCOL,
-    GET_PROTOCOL,
-    GET_EXTRA_INFO,
+    methods::PAUSE_READING,
+    methods::RESUME_READING,
+    methods::IS_READING,
+    methods::CLOSE,
+    methods::IS_CLOSING,
+    methods::SET_PROTOCOL,
+    methods::GET_PROTOCOL,
+    methods::GET_EXTRA_INFO,
     END,
 ];
 
 static WRITER_METHODS: [Function; 14] = [
-    method!(
-        Stream,
-        c"write",
-        own::write,
-        c"Sends data, now or as soon as it can."
-    ),
-    method!(
-        Stream,
-        c"writelines",
-        own::writelines,
-        c"Sends pieces of data together."
-    ),
+    methods::WRITE,
+    methods::WRITELINES,
     method!(
         Stream,
         c"write_eof",
         own::close,
         c"Closes, after what is queued."
     ),
-    method!(Stream, c"can_write_eof", own::can_write_eof, c"True"),
-    method!(Stream, c"abort", own::abort, c"Closes at once."),
-    method!(
-        Stream,
-        c"set_write_buffer_limits",
-        attributes::set_limits,
-        c"The marks of flow control."
-    ),
-    method!(
-        Stream,
-        c"get_write_buffer_limits",
-        attributes::get_limits,
-        c"(low, high)"
-    ),
-    method!(
-        Stream,
-        c"get_write_buffer_size",
-        attributes::get_size,
-        c"How much waits to be sent."
-    ),
-    CLOSE,
-    IS_CLOSING,
-    SET_PROTOCOL,
-    GET_PROTOCOL,
-    GET_EXTRA_INFO,
+    methods::CAN_WRITE_EOF,
+    methods::ABORT,
+    methods::SET_LIMITS,
+    methods::GET_LIMITS,
+    methods::GET_SIZE,
+    methods::CLOSE,
+    methods::IS_CLOSING,
+    methods::SET_PROTOCOL,
+    methods::GET_PROTOCOL,
+    methods::GET_EXTRA_INFO,
     END,
 ];
 
