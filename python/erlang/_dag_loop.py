@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         pending = asyncio.all_tasks(loop)
         for task in pending:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
+        if pending:
+            loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
         loop.close()
 
 
@@ -77,8 +79,9 @@ def spawn(coroutine: Coroutine[Any, Any, object], completion: object) -> Callabl
         task.add_done_callback(end)
 
     def cancel() -> None:
-        # After `start`: both go through the loop, in order.
-        loop.call_soon_threadsafe(lambda: tasks[0].cancel() if tasks else None)
+        # After `start`: both go through the loop, in order. A closed loop has cancelled all itself.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(lambda: tasks[0].cancel() if tasks else None)
 
     loop.call_soon_threadsafe(start)
     return cancel
