@@ -1,7 +1,7 @@
-//! The HTTP/1.1 server: a protocol of the loop, in Rust, that calls an ASGI application.
+//! The HTTP/1.1 and WebSocket server: a protocol of the loop, in Rust, that calls an ASGI application.
 //!
 //! Way E: transport → `connection` → `incoming` (`head`, `chunked`) → `scope` → `run` calls the
-//! application → `request` (`receive`, `send`, `wait`) → `respond` → transport.
+//! application → `request` (`receive`, `send`, `wait`) → `respond` or `ws` → transport.
 //! Thread: the loop's own; no other is involved.
 
 mod chunked;
@@ -17,5 +17,6 @@ mod server;
 mod status;
 mod types;
 mod wait;
+mod ws;
 
 pub(crate) use types::Types;

@@ -101,6 +101,16 @@ impl<'py> Obj<'py> {
         PyError::check(self.py(), done)
     }
 
+    /// `dict.pop(key, None)`
+    pub fn dict_remove(&self, key: &Obj<'py>) -> PyResult<'py, ()> {
+        // SAFETY: I1, attached; a dict and a key, both alive.
+        let done = unsafe { ffi::PyDict_DelItem(self.as_ptr(), key.as_ptr()) };
+        match PyError::check(self.py(), done) {
+            Err(error) if !error.is_a(Builtin::KeyError) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     pub fn dict_set_c(&self, key: &CStr, value: &Obj<'py>) -> PyResult<'py, ()> {
         // SAFETY: I1, attached; the key ends in NUL; both objects are alive.
         let done =

@@ -44,6 +44,14 @@ class Options:
     idle_timeout: float = 60.0
     #: Seconds that ``stop`` waits for requests to be answered.
     stop_timeout: float = 30.0
+    #: Bytes of a WebSocket message; more is closed with 1009.
+    ws_max_size: int = 16 * 1024 * 1024
+    #: Compresses messages where the client can.
+    ws_deflate: bool = True
+    #: Seconds of silence before a WebSocket client is asked for a sign, 0 for never.
+    ws_ping_interval: float = 20.0
+    #: Seconds for that sign to come.
+    ws_ping_timeout: float = 20.0
     certificate: str | None = None
     private_key: str | None = None
     private_key_password: str | None = None
@@ -58,7 +66,8 @@ class Options:
 
     def native(self) -> dict[str, Any]:
         """For ``HttpServer.start``."""
-        return {**dataclasses.asdict(self), "extensions": {}}
+        own = dataclasses.asdict(self)
+        return {**own, "extensions": {}, "socket_extensions": {"websocket.http.response": {}}}
 
     def ssl_context(self) -> ssl.SSLContext | None:
         if self.certificate is None:

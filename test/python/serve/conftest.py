@@ -124,7 +124,7 @@ async def ours(app: Any, **options: Any) -> AsyncIterator[Peer]:
 
 @asynccontextmanager
 async def uvicorns(app: Any, **options: Any) -> AsyncIterator[Peer]:
-    config = uvicorn.Config(app, port=0, log_config=None, ws="none", http="httptools", **options)
+    config = uvicorn.Config(app, port=0, log_config=None, http="httptools", **options)
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
@@ -174,3 +174,47 @@ def host(request: pytest.FixtureRequest) -> Host:
 def our_host(request: pytest.FixtureRequest) -> Host:
     """Our server on both loops: for what is stricter, or our own."""
     return Host(request.param)
+
+
+class EchoSocket:
+    """An application that accepts a WebSocket, echoes, and keeps what it heard."""
+
+    def __init__(self, accept: dict[str, Any] | None = None) -> None:
+        self.accept = accept or {}
+        self.scopes: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scopes.append(scope)
+        while True:
+            event = await receive()
+            self.events.append(event)
+            if event["type"] == "websocket.connect":
+                await send({"type": "websocket.accept", **self.accept})
+            elif event["type"] == "websocket.disconnect":
+                return
+            elif event.get("text") is not None:
+                await send({"type": "websocket.send", "text": event["text"]})
+            else:
+                await send({"type": "websocket.send", "bytes": event["bytes"]})
+
+    async def heard(self, kind: str) -> dict[str, Any]:
+        while self.events[-1:] == [] or self.events[-1]["type"] != kind:
+            await asyncio.sleep(0)
+        return self.events[-1]
+
+
+@pytest.fixture
+def echo_socket() -> Callable[..., EchoSocket]:
+    """Makes such applications."""
+    return EchoSocket
+
+
+@pytest.fixture
+def url() -> Callable[..., str]:
+    """The address of a WebSocket of a server under test."""
+
+    def url(peer: Peer, path: str = "/") -> str:
+        return f"ws://127.0.0.1:{peer.port}{path}"
+
+    return url

@@ -24,6 +24,20 @@ pub struct Config {
     /// The value of the header `server`; empty for none.
     pub server_header: String,
     pub access_log: bool,
+    pub socket: SocketConfig,
+}
+
+/// What concerns WebSockets.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketConfig {
+    /// The largest message.
+    pub most: usize,
+    /// permessage-deflate may be agreed on.
+    pub packs: bool,
+    /// Ticks of silence before a ping; 0 for none.
+    pub ping_ticks: u32,
+    /// Ticks for an answer to it.
+    pub pong_ticks: u32,
 }
 
 /// An idle second costs nothing, but less is not needed.
@@ -36,7 +50,12 @@ impl Config {
         let count = |name| number(options, name).map(|value| value as usize);
         let head_timeout = seconds(options, "header_timeout")?;
         let idle_timeout = seconds(options, "idle_timeout")?;
-        let shorter = head_timeout.min(idle_timeout);
+        let ping = want(options, "ws_ping_interval")?.as_f64()?;
+        let pong = seconds(options, "ws_ping_timeout")?;
+        let mut shorter = head_timeout.min(idle_timeout);
+        if ping > 0.0 {
+            shorter = shorter.min(ping).min(pong);
+        }
         let tick = (shorter / 4.0).clamp(SHORTEST_TICK, LONGEST_TICK);
         Ok(Config {
             head: Limits {
@@ -52,6 +71,12 @@ impl Config {
             root_path: want(options, "root_path")?.as_utf8()?.to_owned(),
             server_header: want(options, "server_header")?.as_utf8()?.to_owned(),
             access_log: want(options, "access_log")?.is_truthy()?,
+            socket: SocketConfig {
+                most: count("ws_max_size")?,
+                packs: want(options, "ws_deflate")?.is_truthy()?,
+                ping_ticks: ticks(ping, tick),
+                pong_ticks: ticks(pong, tick),
+            },
         })
     }
 }

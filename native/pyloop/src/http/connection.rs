@@ -22,7 +22,7 @@ type Answer<'py> = PyResult<'py, Obj<'py>>;
 pub const HIGH: usize = 64 * 1024;
 
 /// Ticks that a refused peer has to read its answer.
-const LINGER_TICKS: u32 = 2;
+pub const LINGER_TICKS: u32 = 2;
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,8 @@ pub enum Phase {
     Chunked(Decoder),
     /// The next request, which has to wait for the answer to this one.
     Answer,
+    /// Frames of a WebSocket.
+    Socket,
     /// Of no interest: the connection ends when the peer has read its answer.
     Linger,
     Closed,
@@ -148,9 +150,14 @@ impl Connection {
     #[cold]
     pub fn refuse<'py>(&self, py: Attached<'py>, status: u16) -> PyResult<'py, ()> {
         let text = reason(status);
+        let more = if status == 426 {
+            "upgrade: websocket\r\nsec-websocket-version: 13\r\n"
+        } else {
+            ""
+        };
         let answer = format!(
             "HTTP/1.1 {status} {text}\r\ncontent-type: text/plain; charset=utf-8\r\n\
-             content-length: {}\r\nconnection: close\r\n\r\n{text}",
+             content-length: {}\r\n{more}connection: close\r\n\r\n{text}",
             text.len()
         );
         self.write(py, answer.as_bytes())?;
@@ -194,6 +201,7 @@ impl Connection {
                 self.abort(this)
             }
             Phase::Answer if idle && self.flags.write_paused.get() => self.abort(this),
+            Phase::Socket => super::ws::look_at_time(self, this, waited, &config.socket),
             Phase::Linger if waited > LINGER_TICKS => self.close(py),
             _ => Ok(()),
         }

@@ -10,7 +10,7 @@ use super::chunked::Decoder;
 use super::connection::{Connection, HIGH, Phase};
 use super::head::{self, Framing, Head, MOST_HEADERS};
 use super::request::{self, Request};
-use super::{run, scope};
+use super::{run, scope, ws};
 
 /// The most of an unwanted body that is read to keep the connection.
 const SMALL: u64 = 64 * 1024;
@@ -88,6 +88,14 @@ impl Connection {
                         break;
                     }
                 }
+                Phase::Socket => {
+                    run::start(self, this)?;
+                    let used = ws::incoming(self, py, rest)?;
+                    at += used;
+                    if used == 0 {
+                        break;
+                    }
+                }
                 Phase::Linger | Phase::Closed => return Ok(data.len()),
             }
         }
@@ -127,10 +135,13 @@ impl Connection {
     }
 
     fn open<'py>(&self, this: &Obj<'py>, head: &Head<'_>) -> PyResult<'py, ()> {
-        let Some(scope) = scope::build(self, this, head)? else {
+        let Some(scope) = scope::build(self, this.py(), head)? else {
             return self.refuse(this.py(), 400);
         };
-        let request = request::make(this, head.facts, &scope)?;
+        if head.facts.websocket {
+            return ws::open(self, this, head, &scope);
+        }
+        let request = request::make(this, head.facts, &scope, None)?;
         self.request.set(Some(request));
         self.pending.set(Some(scope));
         self.phase.set(match head.facts.framing {
@@ -228,14 +239,21 @@ impl Connection {
             _ => {}
         }
         self.wait_begins(py);
-        if !self.flags.pumping.get() && !self.input.borrow().is_empty() {
-            // Not now: the application that answered is on the stack.
-            let names = &self.server(py).types.names;
-            let pump = this.getattr(&names.pump.get(py))?;
-            let event_loop = self.server(py).event_loop(py)?;
-            event_loop.call_named(&names.call_soon.get(py), [&pump])?;
-        }
+        self.pump_soon(this)?;
         self.flow(py)
+    }
+
+    /// What waits goes on; not now, since the application that made it possible is on the stack.
+    pub fn pump_soon<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
+        let py = this.py();
+        if self.flags.pumping.get() || self.input.borrow().is_empty() {
+            return Ok(());
+        }
+        let names = &self.server(py).types.names;
+        let pump = this.getattr(&names.pump.get(py))?;
+        let event_loop = self.server(py).event_loop(py)?;
+        event_loop.call_named(&names.call_soon.get(py), [&pump])?;
+        Ok(())
     }
 
     /// Reads no more than is wanted.
@@ -243,11 +261,15 @@ impl Connection {
         let Some(transport) = self.transport.get(py) else {
             return Ok(());
         };
-        let waits = match self.request.get(py) {
+        let mut waits = match self.request.get(py) {
             Some(request) => Request::of(&request).unread(),
             None => 0,
         };
-        let pause = waits + self.input.borrow().len() > HIGH
+        // A frame is taken as a whole.
+        if !matches!(self.phase.get(), Phase::Socket) {
+            waits += self.input.borrow().len();
+        }
+        let pause = waits > HIGH
             && !matches!(
                 self.phase.get(),
                 Phase::Head | Phase::Linger | Phase::Closed

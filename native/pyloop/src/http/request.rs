@@ -14,6 +14,7 @@ use super::connection::{Connection, HIGH};
 use super::head::Facts;
 use super::respond::Outgoing;
 use super::wait::{Need, Wait};
+use super::ws::{self, Session};
 use super::{respond, run};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
@@ -43,9 +44,16 @@ pub struct Request {
     pub scope: Place,
     /// Its number among the tasks of the server.
     pub task: Cell<u64>,
+    /// What it is for a WebSocket.
+    pub socket: Option<Box<RefCell<Session>>>,
 }
 
-pub fn make<'py>(connection: &Obj<'py>, facts: Facts, scope: &Obj<'py>) -> Answer<'py> {
+pub fn make<'py>(
+    connection: &Obj<'py>,
+    facts: Facts,
+    scope: &Obj<'py>,
+    socket: Option<Session>,
+) -> Answer<'py> {
     let py = connection.py();
     let server = Connection::of(connection).server(py);
     let logs = server.parts(py)?.config.access_log;
@@ -59,6 +67,7 @@ pub fn make<'py>(connection: &Obj<'py>, facts: Facts, scope: &Obj<'py>) -> Answe
         waiters: RefCell::default(),
         scope: Place::new(logs.then(|| scope.clone())),
         task: Cell::new(0),
+        socket: socket.map(|session| Box::new(RefCell::new(session))),
     };
     let class = server.types.request.obj(py);
     // SAFETY: the class of `Request`.
@@ -94,7 +103,10 @@ impl Request {
     }
 
     pub fn unread(&self) -> usize {
-        self.inbox.borrow().data.len()
+        match &self.socket {
+            Some(session) => session.borrow().unread(),
+            None => self.inbox.borrow().data.len(),
+        }
     }
 
     /// Whether something of the answer was sent.
@@ -108,9 +120,12 @@ impl Request {
     }
 
     /// The server ends: this is the last request of its connection.
-    pub fn stop<'py>(&self, _this: &Obj<'py>) -> PyResult<'py, ()> {
+    pub fn stop<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         self.out.borrow_mut().keep_alive = false;
-        Ok(())
+        match &self.socket {
+            Some(session) => ws::stop(self, session, this.py()),
+            None => Ok(()),
+        }
     }
 
     /// Whoever waits looks again.
@@ -152,7 +167,10 @@ impl Request {
                 let free = self.gone.get() || !self.connection(py).flags.write_paused.get();
                 Ok(free.then(|| Obj::none(py)))
             }
-            Need::Event => self.event(py),
+            Need::Event => match &self.socket {
+                Some(session) => ws::event(self, session, py),
+                None => self.event(py),
+            },
         }
     }
 
@@ -196,7 +214,10 @@ fn receive<'py>(this: &Obj<'py>, own: &Request, args: &Args<'_, 'py>) -> Answer<
 fn send<'py>(this: &Obj<'py>, own: &Request, args: &Args<'_, 'py>) -> Answer<'py> {
     let py = args.py();
     let message = args.want(0, "message")?;
-    respond::message(own, this, &message)?;
+    match &own.socket {
+        Some(session) => ws::message(own, session, &message)?,
+        None => respond::message(own, &message)?,
+    }
     let connection = own.connection(py);
     let types = &connection.server(py).types;
     if connection.flags.write_paused.get() && !own.gone.get() {

@@ -76,32 +76,38 @@ impl Outgoing {
     }
 }
 
-fn wrong<'py, T>(py: Attached<'py>, text: &str) -> PyResult<'py, T> {
+pub fn wrong<'py, T>(py: Attached<'py>, text: &str) -> PyResult<'py, T> {
     Err(PyError::new(py, Builtin::RuntimeError, text))
 }
 
 /// Does what a message of the application says.
-pub fn message<'py>(own: &Request, this: &Obj<'py>, message: &Obj<'py>) -> PyResult<'py, ()> {
-    let py = this.py();
+pub fn message<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, ()> {
+    let py = message.py();
+    let kind = kind(own, message)?;
+    match kind.as_utf8()? {
+        "http.response.start" => head::start(own, message),
+        "http.response.body" => body(own, message),
+        other => wrong(py, &format!("{other:?} is not sent in an http connection")),
+    }
+}
+
+/// The type of a message.
+pub fn kind<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+    let py = message.py();
     if !message.is_dict() {
         let text = format!("send() takes a dict, not {}", message.type_name());
         return Err(PyError::new(py, Builtin::TypeError, &text));
     }
     let names = &own.connection(py).server(py).types.names;
-    let Some(kind) = message.dict_get(&names.kind.get(py))? else {
-        return Err(PyError::new(py, Builtin::KeyError, "type"));
-    };
-    match kind.as_utf8()? {
-        "http.response.start" => head::start(own, message),
-        "http.response.body" => body(own, this, message),
-        other => wrong(py, &format!("{other:?} is not sent in an http connection")),
+    match message.dict_get(&names.kind.get(py))? {
+        Some(kind) => Ok(kind),
+        None => Err(PyError::new(py, Builtin::KeyError, "type")),
     }
 }
 
 /// A piece of the body, by reference where it is a `bytes`.
-fn with_bytes<'py, T>(
+pub fn with_bytes<'py, T>(
     data: Option<Obj<'py>>,
-    py: Attached<'py>,
     body: impl FnOnce(&[u8], Option<&Obj<'py>>) -> PyResult<'py, T>,
 ) -> PyResult<'py, T> {
     let Some(data) = data.filter(|data| !data.is_none()) else {
@@ -112,12 +118,11 @@ fn with_bytes<'py, T>(
     }
     let mut copy = Vec::new();
     Buffer::of(&data)?.append_to(&mut copy)?;
-    let _ = py;
     body(&copy, None)
 }
 
-fn body<'py>(own: &Request, this: &Obj<'py>, message: &Obj<'py>) -> PyResult<'py, ()> {
-    let py = this.py();
+pub fn body<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, ()> {
+    let py = message.py();
     let names = &own.connection(py).server(py).types.names;
     if own.gone.get() {
         return Err(PyError::from_io(py, &Errno::CONNRESET.into()));
@@ -132,9 +137,7 @@ fn body<'py>(own: &Request, this: &Obj<'py>, message: &Obj<'py>) -> PyResult<'py
         None => false,
     };
     let data = message.dict_get(&names.body.get(py))?;
-    with_bytes(data, py, |bytes, object| {
-        write(own, py, bytes, object, more)
-    })?;
+    with_bytes(data, |bytes, object| write(own, py, bytes, object, more))?;
     if more {
         return Ok(());
     }

@@ -9,6 +9,7 @@ use pyrt::{Attached, Member, Obj, PyError, PyResult};
 
 use super::connection::Connection;
 use super::request::Request;
+use super::ws::code;
 
 /// Calls the application for the request that waits for it, if there is one.
 pub fn start<'py>(connection: &Connection, this: &Obj<'py>) -> PyResult<'py, ()> {
@@ -92,7 +93,14 @@ pub fn ended<'py>(own: &Request, this: &Obj<'py>, task: &Obj<'py>) -> PyResult<'
     if own.gone.get() || own.out.borrow().is_done() {
         return Ok(());
     }
-    let text = if own.out.borrow().is_fresh() {
+    if let Some(session) = &own.socket
+        && !session.borrow().is_asked()
+    {
+        return super::ws::close(own, session, py, code::NORMAL, "");
+    }
+    let text = if own.socket.is_some() {
+        "the application returned before it accepted or closed the WebSocket"
+    } else if own.out.borrow().is_fresh() {
         "the application returned without http.response.start"
     } else {
         "the application returned before its response was complete"
@@ -125,6 +133,11 @@ fn give_up<'py>(own: &Request, this: &Obj<'py>) -> PyResult<'py, ()> {
     let py = this.py();
     let connection = own.connection(py);
     let object = own.connection.obj(py);
+    if let Some(session) = &own.socket
+        && !session.borrow().is_asked()
+    {
+        return super::ws::close(own, session, py, code::FAILED, "");
+    }
     own.gone.set(true);
     connection.request.set(None);
     if own.has_begun() {

@@ -16,13 +16,12 @@ use crate::transport::Stream;
 /// The scope; `None` if the target is of no form that is served.
 pub fn build<'py>(
     connection: &Connection,
-    _this: &Obj<'py>,
+    py: Attached<'py>,
     head: &Head<'_>,
 ) -> PyResult<'py, Option<Obj<'py>>> {
     let Some((path, query)) = split(head.target) else {
         return Ok(None);
     };
-    let py = _this.py();
     let server = connection.server(py);
     let (names, parts) = (&server.types.names, server.parts(py)?);
     let scope = template(connection, py)?.dict_copy()?;
@@ -55,6 +54,31 @@ pub fn build<'py>(
         scope.dict_set(&names.state.get(py), &state.dict_copy()?)?;
     }
     Ok(Some(scope))
+}
+
+/// Makes the scope one of a WebSocket.
+pub fn for_socket<'py>(
+    connection: &Connection,
+    scope: &Obj<'py>,
+    subprotocols: &[String],
+) -> PyResult<'py, ()> {
+    let py = scope.py();
+    let server = connection.server(py);
+    let (names, parts) = (&server.types.names, server.parts(py)?);
+    scope.dict_set(&names.kind.get(py), &names.websocket.get(py))?;
+    let scheme = scope.dict_get(&names.scheme.get(py))?;
+    let secure = scheme.is_some_and(|scheme| names.https.is(&scheme));
+    let scheme = if secure { &names.wss } else { &names.ws };
+    scope.dict_set(&names.scheme.get(py), &scheme.get(py))?;
+    let list = Obj::list_new(py)?;
+    for name in subprotocols {
+        list.list_append(&Obj::text(py, name)?)?;
+    }
+    scope.dict_set(&names.subprotocols.get(py), &list)?;
+    if let Some(extensions) = parts.socket_extensions.get(py) {
+        scope.dict_set(&names.extensions.get(py), &extensions)?;
+    }
+    scope.dict_remove(&names.method.get(py))
 }
 
 fn headers<'py>(

@@ -30,6 +30,8 @@ pub struct Parts {
     pub asgi: Place,
     /// `scope["extensions"]`
     pub extensions: Place,
+    /// The same for WebSockets.
+    pub socket_extensions: Place,
     pub config: Config,
 }
 
@@ -229,7 +231,7 @@ impl Native for Server {
 }
 
 impl Parts {
-    fn places(&self) -> [&Place; 6] {
+    fn places(&self) -> [&Place; 7] {
         [
             &self.app,
             &self.event_loop,
@@ -237,6 +239,7 @@ impl Parts {
             &self.state,
             &self.asgi,
             &self.extensions,
+            &self.socket_extensions,
         ]
     }
 }

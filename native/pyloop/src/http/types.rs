@@ -30,7 +30,11 @@ names! {
     root_path = "root_path", path = "path", raw_path = "raw_path", query_string = "query_string",
     headers = "headers", method = "method", state = "state", extensions = "extensions",
     body = "body", more_body = "more_body", status = "status",
+    subprotocols = "subprotocols", subprotocol = "subprotocol", text = "text", bytes = "bytes",
+    code = "code", reason = "reason",
     // Values.
+    websocket = "websocket", ws = "ws", wss = "wss", websocket_connect = "websocket.connect",
+    websocket_receive = "websocket.receive", websocket_disconnect = "websocket.disconnect",
     http = "http", https = "https", one_zero = "1.0", one_one = "1.1",
     http_request = "http.request", http_disconnect = "http.disconnect",
     // Methods.

@@ -66,6 +66,7 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
     };
     let options = args.want(4, "options")?;
     let extensions = options.dict_get(&names.extensions.get(py))?;
+    let socket_extensions = options.dict_get(&Obj::text(py, "socket_extensions")?)?;
     let parts = Parts {
         event_loop: given(0, "loop")?,
         app: given(1, "app")?,
@@ -73,6 +74,7 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
         owner: given(3, "owner")?,
         asgi: Place::new(Some(asgi)),
         extensions: Place::new(extensions),
+        socket_extensions: Place::new(socket_extensions),
         config: Config::from(&options)?,
     };
     if server.parts.set(parts).is_err() {
