@@ -1,13 +1,19 @@
-%% Sends what Python prints where the `log_stdout' setting says, then has nothing more to do.
+%% Tells Python of the settings `log_stdout' (where what it prints goes) and `asyncio_policy' (which
+%% loop plain asyncio uses), then has nothing more to do.
 %%
-%% Process: the supervisor's, at every start: the setting may have changed.
+%% Process: the supervisor's, at every start: the settings may have changed.
 -module(py_output).
 
 -export([start_link/1]).
 
--spec start_link(py_config:config()) -> ignore | {error, {log_stdout, py_error:reason()}}.
-start_link(#{log_stdout := ToLogger}) ->
-    case py:call('erlang._boot', route_output, [ToLogger], #{}, infinity) of
-        {ok, _} -> ignore;
-        {error, Reason} -> {error, {log_stdout, Reason}}
+-spec start_link(py_config:config()) -> ignore | {error, {atom(), py_error:reason()}}.
+start_link(#{log_stdout := ToLogger, asyncio_policy := Policy}) ->
+    tell([{log_stdout, route_output, ToLogger}, {asyncio_policy, asyncio_policy, Policy}]).
+
+tell([]) ->
+    ignore;
+tell([{Key, Function, Value} | Rest]) ->
+    case py:call('erlang._boot', Function, [Value], #{}, infinity) of
+        {ok, _} -> tell(Rest);
+        {error, Reason} -> {error, {Key, Reason}}
     end.

@@ -28,6 +28,7 @@ def start() -> None:
     threading.excepthook = _thread_failed
     sys.unraisablehook = _unraisable
     _warn_of_wheel()
+    sys.meta_path.insert(0, _WhenAsyncio)
     if "logging" in sys.modules:
         _attach_logging()
     else:
@@ -85,6 +86,53 @@ def _make_atom(name: str) -> None:
         _node.call("$atom", name)
     except _errors.ErlangError as error:
         raise ValueError(f"{name!r} can't become an atom: {error.reason!r}") from None
+
+
+class _WhenAsyncio:
+    """Makes ``asyncio.run`` use the loop of this package, from asyncio's first import on."""
+
+    wanted = True
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "asyncio":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_choose(module: ModuleType) -> None:
+            execute(module)
+            if _WhenAsyncio in sys.meta_path:
+                sys.meta_path.remove(_WhenAsyncio)
+            if _WhenAsyncio.wanted:
+                _choose_loop(True)
+
+        spec.loader.exec_module = execute_and_choose  # type: ignore[method-assign]
+        return spec
+
+
+def _choose_loop(ours: bool) -> None:
+    import asyncio
+    import warnings
+
+    from erlang._run import ErlangEventLoopPolicy
+
+    with warnings.catch_warnings():
+        # Python 3.14 says that policies will go.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        if ours != isinstance(asyncio.get_event_loop_policy(), ErlangEventLoopPolicy):
+            asyncio.set_event_loop_policy(ErlangEventLoopPolicy() if ours else None)
+
+
+def asyncio_policy(ours: bool) -> None:
+    """Whether plain ``asyncio.run`` gets the loop of this package."""
+    _WhenAsyncio.wanted = ours
+    if "asyncio" in sys.modules:
+        _choose_loop(ours)
 
 
 class _WhenLogging:

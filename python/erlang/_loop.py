@@ -151,6 +151,9 @@ class ErlangEventLoop(
         if not handle._cancelled:
             self._enqueue(handle)
 
+    def _interrupted(self) -> None:
+        """Called when another thread has sent an exception to this one: it is raised in here."""
+
     def _callback_failed(self, handle: Any, error: BaseException) -> None:
         """A native handle raised: what ``Handle._run`` says of it."""
         source = format_helpers._format_callback_source(handle._callback, handle._args or ())

@@ -215,6 +215,8 @@ fn raise(py: Attached<'_>, interp: &Interp, ticket: &Arc<Ticket>) {
         raise_in(py, thread.ident(), Some(&class));
     });
     thread.wake();
+    // It may sleep in an event loop of its own.
+    pyloop::interrupt(thread.ident());
 }
 
 /// The thread is stuck in C code. It ends if it ever comes back; its owner gets another.

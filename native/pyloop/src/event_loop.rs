@@ -37,6 +37,8 @@ pub enum Work {
     Start(Foreign),
     /// A transport whose `connection_lost` is to be called.
     Lost(Foreign),
+    /// Another thread has sent an exception to this one.
+    Interrupt,
     /// Work of another thread.
     Visit(Box<dyn crate::Visit>),
 }

@@ -19,7 +19,7 @@ mod transport;
 mod types;
 mod visit;
 
-pub use visit::{Visit, Visitors};
+pub use visit::{Visit, Visitors, interrupt};
 
 /// What the module keeps in each interpreter.
 pub struct State {

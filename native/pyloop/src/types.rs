@@ -36,6 +36,7 @@ names! {
     error_received,
     _resolve_datagram,
     _attach_transport,
+    _interrupted,
     pending,
 }
 

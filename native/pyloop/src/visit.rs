@@ -2,7 +2,9 @@
 //!
 //! Thread: `Visitors` any; a visit runs on the loop's thread, attached, between callbacks.
 
+use std::collections::HashMap;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Mutex, PoisonError};
 
 use pyrt::{Obj, PyResult};
 use reactor::turn::Post;
@@ -42,5 +44,45 @@ impl Visitors {
     /// Wakes the loop if it sleeps. `false`: it is closed, and the visit was dropped.
     pub fn post(&self, visit: Box<dyn Visit>) -> bool {
         self.0.post(Work::Visit(visit)).is_ok()
+    }
+}
+
+/// The loops that run, by their thread; of several the innermost.
+static RUNNING: Mutex<Option<HashMap<u64, Post<Work>>>> = Mutex::new(None);
+
+fn with_running<T>(body: impl FnOnce(&mut HashMap<u64, Post<Work>>) -> T) -> T {
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    body(running.get_or_insert_default())
+}
+
+/// Says that a loop runs on the calling thread, until dropped.
+pub(crate) fn runs_here(post: Post<Work>) -> RunsHere {
+    let thread = pyrt::thread::ident();
+    let before = with_running(|running| running.insert(thread, post));
+    RunsHere { thread, before }
+}
+
+pub(crate) struct RunsHere {
+    thread: u64,
+    before: Option<Post<Work>>,
+}
+
+impl Drop for RunsHere {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        with_running(|running| match before {
+            Some(before) => running.insert(self.thread, before),
+            None => running.remove(&self.thread),
+        });
+    }
+}
+
+/// Wakes the loop that runs on a thread, if one does: an exception was sent to that thread, which
+/// sleeps without Python and would not see it.
+pub fn interrupt(thread: u64) {
+    let post = with_running(|running| running.get(&thread).cloned());
+    if let Some(post) = post {
+        // A loop that refuses posts is closed, and does not sleep.
+        let _ = post.post(Work::Interrupt);
     }
 }

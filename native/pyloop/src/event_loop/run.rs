@@ -119,6 +119,12 @@ impl<'py> Driver<'_, 'py> {
                 let transport = transport.0.obj(self.py());
                 self.core.lost(&transport)
             }
+            // Any Python function will do: an exception that another thread has sent here is raised
+            // when one begins.
+            Work::Interrupt => {
+                let name = self.core.types.names._interrupted.get(self.py());
+                self.this.call_named(&name, []).map(drop)
+            }
             Work::Visit(visit) => {
                 self.core.io.visited.set(true);
                 visit.visit(self.this)
@@ -232,6 +238,7 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
         return Err(PyError::new(py, Builtin::RuntimeError, text));
     }
     let before = core.owner.replace(pyrt::thread::ident());
+    let _here = crate::visit::runs_here(core.visitors());
     let mut driver = Driver {
         core,
         this,
