@@ -21,6 +21,7 @@
     dag/1,
     redis/1,
     raw_loops/1,
+    reactor/1,
     threading/1,
     virtual_environments/1,
     security/1,
@@ -51,6 +52,7 @@ all() ->
         dag,
         redis,
         raw_loops,
+        reactor,
         threading,
         virtual_environments,
         security,
@@ -101,6 +103,7 @@ every_core(Config) -> page("docs/every-core.md", Config).
 dag(Config) -> page("docs/dag.md", Config).
 redis(Config) -> page("docs/redis.md", Config).
 raw_loops(Config) -> page("docs/raw-loops.md", Config).
+reactor(Config) -> page("docs/reactor.md", Config).
 threading(Config) -> page("docs/threading.md", Config).
 virtual_environments(Config) -> page("docs/virtual-environments.md", Config).
 security(Config) -> page("docs/security.md", Config).

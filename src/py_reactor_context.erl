@@ -1,0 +1,97 @@
+%% Connections that Erlang accepts and Python protocols handle: an event loop, and one object of a
+%% class made from `erlang.reactor.Protocol' per descriptor that is handed over.
+%%
+%% Process: stands for the loop, and ends with it. Handing over happens in the process that does it.
+-module(py_reactor_context).
+
+-behaviour(gen_server).
+
+-export([start_link/1, handoff/2, info/1, stop/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-export_type([opts/0]).
+
+-type opts() :: #{
+    protocol := {Module :: py_call:name(), Class :: py_call:name()},
+    max_connections => pos_integer(),
+    driver => thread | beam
+}.
+%% The loop, and the number of the context in it.
+-type way() :: {py_nif:event_loop(), pos_integer()}.
+
+-define(PYTHON, 'erlang.reactor').
+-define(MOST, 10_000).
+
+-spec start_link(opts()) -> gen_server:start_ret().
+start_link(Opts) ->
+    gen_server:start_link(?MODULE, Opts, []).
+
+%% The descriptor is duplicated: close your own when this has returned, whatever it returned.
+-spec handoff(pid(), Fd :: non_neg_integer()) -> ok | {error, full | py_error:reason()}.
+handoff(Context, Fd) when is_integer(Fd), Fd >= 0 ->
+    case on_loop(way(Context), '_handoff', [Fd]) of
+        {ok, true} -> ok;
+        {ok, false} -> {error, full};
+        {error, _} = Error -> Error
+    end.
+
+%% How many connections there are, and how many there were.
+-spec info(pid()) -> {ok, #{binary() => non_neg_integer()}} | {error, py_error:reason()}.
+info(Context) ->
+    on_loop(way(Context), '_info', []).
+
+%% Every connection is closed, and its protocol told.
+-spec stop(pid()) -> ok.
+stop(Context) ->
+    gen_server:stop(Context).
+
+-spec way(pid()) -> way().
+way(Context) ->
+    gen_server:call(Context, way).
+
+-spec on_loop(way(), atom(), [term()]) -> py:result().
+on_loop({Loop, Number}, Function, Args) ->
+    Request = #{module => ?PYTHON, func => Function, args => [Number | Args]},
+    case py_event_loop:run_async(Loop, Request) of
+        {ok, Ref} -> py:await(Ref);
+        {error, _} = Error -> Error
+    end.
+
+-spec init(opts()) -> {ok, {pid(), way()}} | {stop, term()}.
+init(#{protocol := {Module, Class}} = Opts) ->
+    process_flag(trap_exit, true),
+    Most = maps:get(max_connections, Opts, ?MOST),
+    case py_event_loop:start_link(maps:with([driver], Opts)) of
+        {ok, Pid} ->
+            Way = {py_event_loop:loop(Pid), erlang:unique_integer([positive])},
+            case on_loop(Way, '_open', [py_call:text(Module), py_call:text(Class), Most]) of
+                {ok, none} -> {ok, {Pid, Way}};
+                {error, Reason} -> {stop, Reason}
+            end;
+        {error, Reason} ->
+            {stop, Reason}
+    end;
+init(_Opts) ->
+    {stop, {bad_argument, protocol}}.
+
+-spec handle_call(way | term(), gen_server:from(), {pid(), way()}) ->
+    {reply, way() | {error, unknown}, {pid(), way()}}.
+handle_call(way, _From, {_, Way} = State) ->
+    {reply, Way, State};
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-spec handle_cast(term(), State) -> {noreply, State}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), {pid(), way()}) -> {noreply, {pid(), way()}} | {stop, term(), {pid(), way()}}.
+handle_info({'EXIT', Pid, Why}, {Pid, _} = State) ->
+    {stop, Why, State};
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+-spec terminate(term(), {pid(), way()}) -> ok.
+terminate(_Reason, {_Pid, Way}) ->
+    _ = on_loop(Way, '_close', []),
+    ok.
