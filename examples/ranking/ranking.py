@@ -35,7 +35,9 @@ def vm(viewer, features):
     answers = iter(features)
     return [
         (item, int(clicks) - 2 * int(price) + len(seen))
-        for item, clicks, price, seen in zip(viewer["items"], answers, answers, answers, strict=True)
+        for item, clicks, price, seen in zip(
+            viewer["items"], answers, answers, answers, strict=True
+        )
     ]
 
 

@@ -52,7 +52,7 @@ def serve(loop: ErlangEventLoop) -> None:
         logging.getLogger("erlang").exception("an event loop goes on after an exception")
 
 
-def step(loop: ErlangEventLoop) -> int:
+def step(loop: Any) -> int:
     """Runs what is ready, on a thread that many loops share.
 
     When to come again, in nanoseconds of the monotonic clock: 0 for now, -1 when the loop's
@@ -65,7 +65,7 @@ def step(loop: ErlangEventLoop) -> int:
             firstiter=loop._asyncgen_firstiter_hook, finalizer=loop._asyncgen_finalizer_hook
         )
         events._set_running_loop(loop)
-        return loop._step()
+        return int(loop._step())
     except (SystemExit, KeyboardInterrupt):
         # The task that raised it has it as its outcome: whoever waits for that is told.
         return 0
