@@ -107,8 +107,13 @@ def _thread_failed(args: threading.ExceptHookArgs) -> None:
 
 
 def _unraisable(args: sys.UnraisableHookArgs) -> None:
-    subject = f"{args.err_msg or 'exception ignored in'}: {_repr(args.object)}"
-    name = threading.current_thread().name
+    try:
+        subject = f"{args.err_msg or 'exception ignored in'}: {_repr(args.object)}"
+        name = threading.current_thread().name
+    except Exception:
+        # The interpreter ends, and modules are gone already: what fails now fails for that reason
+        # (the stand-in that `threading` makes for our thread always does).
+        return
     _report(subject, name, args.exc_type, args.exc_value, args.exc_traceback)
 
 
