@@ -30,6 +30,7 @@ run_all(Opts) ->
         {mailbox, fun mailbox/0},
         {eval, fun eval/0},
         {callbacks, fun callbacks/0},
+        {async, fun async/0},
         {streams, fun streams/0},
         {bytes, fun bytes/0},
         {terms, fun terms/0},
@@ -87,6 +88,21 @@ eval() ->
     {Floor, Ours} = beside(1, Sqrt, Eval),
     Ratio = maps:get(us, Ours) / maps:get(us, Floor),
     row("py:eval(<<\"1+1\">>)", Ours, {Ratio, "x py:call, at most 1.5", Ratio =< 1.5}).
+
+async() ->
+    %% Coroutines of the standard library that never wait.
+    Sqrt = fun() -> {ok, 4.0} = py:call(math, sqrt, [16]) end,
+    Async = fun() -> {ok, none} = py:await(py:async_call(asyncio, sleep, [0.0])) end,
+    Async(),
+    {Floor, Ours} = beside(1, Sqrt, Async),
+    Ratio = maps:get(us, Ours) / maps:get(us, Floor),
+    row("async_call + await, 1 caller", Ours, {Ratio, "x py:call, one turn of the loop more", true}),
+    _ = [
+        row(["async_call + await, ", count(Callers)], measure(Callers, Async), none)
+     || Callers <- [50, 1000]
+    ],
+    Gather = lists:duplicate(100, {asyncio, sleep, [0.0]}),
+    row("async_gather of 100", measure(1, fun() -> {ok, _} = py:async_gather(Gather) end), none).
 
 callbacks() ->
     ok = py:register_function(bench_cb, fun([X]) -> X end),

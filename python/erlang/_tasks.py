@@ -14,7 +14,7 @@ from erlang._loop import ErlangEventLoop
 from erlang._run import run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Awaitable
+    from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Coroutine
 
 T = TypeVar("T")
 
@@ -85,11 +85,19 @@ def end(loop: ErlangEventLoop) -> None:
     if not loops:
         up.clear()
     try:
-        loop.run_until_complete(_end_tasks())
-        loop.run_until_complete(loop.shutdown_asyncgens())
+        _complete(loop, _end_tasks())
+        _complete(loop, loop.shutdown_asyncgens())
     finally:
         asyncio.set_event_loop(None)
         loop.close()
+
+
+def _complete(loop: ErlangEventLoop, coro: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine to its end, also when somebody who came late stops the loop meanwhile."""
+    task = loop.create_task(coro)
+    task.add_done_callback(lambda _: loop.stop())
+    while not task.done():
+        loop.run_forever()
 
 
 async def _end_tasks() -> None:
