@@ -47,13 +47,13 @@ call(Ctx, M, F, A) -> call(Ctx, M, F, A, #{}, #{}).
 -spec call(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
     result().
 call(M, F, A, Kw, Opts) when is_map(Kw) ->
-    run(?OP_CALL, py_call:payload(M, F, A, Kw), Opts);
+    py_request:run(?OP_CALL, py_call:payload(M, F, A, Kw), Opts);
 call(Ctx, M, F, A, Kw) ->
     call(Ctx, M, F, A, Kw, #{}).
 
 -spec call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) -> result().
 call(Ctx, M, F, A, Kw, Opts) ->
-    call(M, F, A, Kw, in(Ctx, Opts)).
+    call(M, F, A, Kw, py_request:in(Ctx, Opts)).
 
 %% An expression.
 -spec eval(iodata()) -> result().
@@ -67,20 +67,20 @@ eval(Ctx, Code) -> eval(Ctx, Code, #{}, #{}).
 eval(Ctx, Code, Locals) when is_pid(Ctx); is_reference(Ctx); is_atom(Ctx) ->
     eval(Ctx, Code, Locals, #{});
 eval(Code, Locals, Opts) ->
-    run(?OP_EVAL, py_call:source(Code, Locals), Opts).
+    py_request:run(?OP_EVAL, py_call:source(Code, Locals), Opts).
 
 -spec eval(context(), iodata(), kwargs(), timeout_or_opts()) -> result().
 eval(Ctx, Code, Locals, Opts) ->
-    eval(Code, Locals, in(Ctx, Opts)).
+    eval(Code, Locals, py_request:in(Ctx, Opts)).
 
 %% Statements.
 -spec exec(iodata()) -> ok | {error, py_error:reason()}.
 exec(Code) ->
-    run(?OP_EXEC, py_call:source(Code, #{}), #{}).
+    py_request:run(?OP_EXEC, py_call:source(Code, #{}), #{}).
 
 -spec exec(context(), iodata()) -> ok | {error, py_error:reason()}.
 exec(Ctx, Code) ->
-    run(?OP_EXEC, py_call:source(Code, #{}), #{context => Ctx}).
+    py_request:run(?OP_EXEC, py_call:source(Code, #{}), #{context => Ctx}).
 
 %% No result; a failure is logged, and so is the end of its time.
 -spec cast(name(), name(), [term()]) -> ok | {error, py_error:reason()}.
@@ -93,12 +93,8 @@ cast(Ctx, M, F, A) -> cast(M, F, A, #{}, #{context => Ctx}).
 
 -spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
     ok | {error, py_error:reason()}.
-cast(M, F, A, Kw, Opts) when is_map(Kw) ->
-    with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, #{pool := Pool, limit := Limit}) ->
-        py_call:cast(Pool, ?OP_CALL, Payload, Limit)
-    end);
-cast(Ctx, M, F, A, Kw) ->
-    cast(M, F, A, Kw, #{context => Ctx}).
+cast(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:cast(py_call:payload(M, F, A, Kw), Opts);
+cast(Ctx, M, F, A, Kw) -> cast(M, F, A, Kw, #{context => Ctx}).
 
 %% `{py_response, Ref, Result}' will come.
 -spec spawn_call(name(), name(), [term()]) -> reference().
@@ -112,21 +108,7 @@ spawn_call(Ctx, M, F, A) -> spawn_call(M, F, A, #{}, #{context => Ctx}).
     name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
 ) -> reference().
 spawn_call(M, F, A, Kw, Opts) when is_map(Kw) ->
-    Spawned = with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, Options) ->
-        #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
-        Ref = py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags, Payload),
-        ok = py_deadline:set(Ref, To, py_response, Limit),
-        Ref
-    end),
-    case Spawned of
-        {error, _} = Error ->
-            %% The error comes as every answer does.
-            Refused = make_ref(),
-            _ = self() ! {py_response, Refused, Error},
-            Refused;
-        Ref ->
-            Ref
-    end;
+    py_request:spawn(py_call:payload(M, F, A, Kw), Opts);
 spawn_call(Ctx, M, F, A, Kw) ->
     spawn_call(M, F, A, Kw, #{context => Ctx}).
 
@@ -194,14 +176,14 @@ stream(Ctx, M, F, A) -> stream(M, F, A, #{}, #{context => Ctx}).
 
 -spec stream(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
-stream(M, F, A, Kw, Opts) when is_map(Kw) -> run(?OP_COLLECT, py_call:payload(M, F, A, Kw), Opts);
+stream(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:run(?OP_COLLECT, py_call:payload(M, F, A, Kw), Opts);
 stream(Ctx, M, F, A, Kw) -> stream(M, F, A, Kw, #{context => Ctx}).
 
 -spec stream_eval(iodata()) -> {ok, [term()]} | {error, py_error:reason()}.
 stream_eval(Code) -> stream_eval(Code, #{}).
 
 -spec stream_eval(iodata(), kwargs()) -> {ok, [term()]} | {error, py_error:reason()}.
-stream_eval(Code, Locals) -> run(?OP_COLLECT_EVAL, py_call:source(Code, Locals), #{}).
+stream_eval(Code, Locals) -> py_request:run(?OP_COLLECT_EVAL, py_call:source(Code, Locals), #{}).
 
 %% `{py_stream, Ref, {data, V} | done | {error, R}}' will come.
 -spec stream_start(name(), name(), [term()]) -> {ok, reference()} | {error, py_error:reason()}.
@@ -213,17 +195,7 @@ stream_start(M, F, A, Kw) -> stream_start(M, F, A, Kw, #{}).
 
 -spec stream_start(name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     {ok, reference()} | {error, py_error:reason()}.
-stream_start(M, F, A, Kw, Opts) ->
-    with(py_call:payload(M, F, A, Kw), Opts, fun(Payload, Options) ->
-        #{pool := Pool, flags := Flags, reply_to := To, window := Window, limit := Limit} = Options,
-        case py_call:stream(To, Window, Pool, ?OP_STREAM, Flags, Payload) of
-            {ok, Ref} ->
-                ok = py_deadline:set(Ref, To, py_stream, Limit),
-                {ok, Ref};
-            {error, _} = Error ->
-                Error
-        end
-    end).
+stream_start(M, F, A, Kw, Opts) -> py_request:stream(py_call:payload(M, F, A, Kw), Opts).
 
 -spec stream_ack(reference(), pos_integer()) -> ok.
 stream_ack(Ref, N) -> py_nif:stream_ack(Ref, N).
@@ -274,7 +246,7 @@ ctx_call(Ctx, M, F, A) -> ctx_call(Ctx, M, F, A, #{}, #{}).
 ctx_call(Ctx, M, F, A, Kw) -> ctx_call(Ctx, M, F, A, Kw, #{}).
 
 -spec ctx_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) -> result().
-ctx_call(Ctx, M, F, A, Kw, Opts) -> call(M, F, A, Kw, in(py_bind:check(Ctx), Opts)).
+ctx_call(Ctx, M, F, A, Kw, Opts) -> call(M, F, A, Kw, py_request:in(py_bind:check(Ctx), Opts)).
 
 -spec ctx_eval(context(), iodata()) -> result().
 ctx_eval(Ctx, Code) -> ctx_eval(Ctx, Code, #{}, #{}).
@@ -283,7 +255,7 @@ ctx_eval(Ctx, Code) -> ctx_eval(Ctx, Code, #{}, #{}).
 ctx_eval(Ctx, Code, Locals) -> ctx_eval(Ctx, Code, Locals, #{}).
 
 -spec ctx_eval(context(), iodata(), kwargs(), timeout_or_opts()) -> result().
-ctx_eval(Ctx, Code, Locals, Opts) -> eval(Code, Locals, in(py_bind:check(Ctx), Opts)).
+ctx_eval(Ctx, Code, Locals, Opts) -> eval(Code, Locals, py_request:in(py_bind:check(Ctx), Opts)).
 
 -spec ctx_exec(context(), iodata()) -> ok | {error, py_error:reason()}.
 ctx_exec(Ctx, Code) -> exec(py_bind:check(Ctx), Code).
@@ -415,32 +387,3 @@ register_converter(Direction, What, {Module, Function}) ->
 %% The whole story of the last exception this process was told of.
 -spec last_error() -> py_error:details() | undefined.
 last_error() -> py_details:last().
-
-%% ---- the way down
-
-%% The two plain forms, most of all calls, need no map of options.
-run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
-    py_call:sync(default, Op, 0, Payload, py_call:default_timeout());
-run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout) ->
-    py_call:sync(default, Op, 0, Payload, Timeout);
-run(Op, Encoded, Opts) ->
-    with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout} = Options) ->
-        Result = py_call:sync(Pool, Op, Flags, Payload, Timeout),
-        case {Result, Options} of
-            {{error, {'ImportError', _}}, #{fallback := true}} when Pool =/= default ->
-                py_call:sync(default, Op, Flags, Payload, Timeout);
-            _ ->
-                Result
-        end
-    end).
-
-with({ok, Payload}, Opts, Then) ->
-    case py_call:options(Opts) of
-        {ok, Options} -> Then(Payload, Options);
-        {error, _} = Error -> Error
-    end;
-with({error, _} = Error, _Opts, _Then) ->
-    Error.
-
-in(Ctx, Opts) when is_map(Opts) -> Opts#{context => Ctx};
-in(Ctx, Timeout) -> #{context => Ctx, timeout => Timeout}.
