@@ -385,22 +385,3 @@ fn a_stopped_loop_answers_every_pending_command_as_closed() {
     assert_eq!(block_on(redis.get("b")), Err(Failure::Closed));
     std::fs::remove_file(path).unwrap();
 }
-
-#[test]
-fn an_address_is_read_or_refused() {
-    let config = Config::parse("redis://user:pass@127.0.0.1:7000/2").unwrap();
-    assert_eq!(
-        config.address,
-        Address::Tcp("127.0.0.1:7000".parse().unwrap())
-    );
-    assert_eq!((config.user.as_deref(), config.database), (Some("user"), 2));
-    assert_eq!(config.password.as_deref(), Some("pass"));
-    let config = Config::parse("unix:/run/redis.sock").unwrap();
-    assert_eq!(config.address, Address::Unix("/run/redis.sock".into()));
-    for bad in ["rediss://127.0.0.1", "127.0.0.1", "redis://127.0.0.1/x"] {
-        assert!(
-            matches!(Config::parse(bad), Err(Failure::Config(_))),
-            "{bad}"
-        );
-    }
-}

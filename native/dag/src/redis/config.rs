@@ -1,10 +1,11 @@
 //! Where Redis is and how it is spoken to.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::redis::failure::Failure;
+use crate::redis::tls::Tls;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
@@ -15,6 +16,8 @@ pub enum Address {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub address: Address,
+    /// Encrypted, and the server's certificate checked, where it is there.
+    pub tls: Option<Tls>,
     pub user: Option<String>,
     pub password: Option<String>,
     pub database: u32,
@@ -35,6 +38,7 @@ impl Config {
     pub fn new(address: Address) -> Self {
         Config {
             address,
+            tls: None,
             user: None,
             password: None,
             database: 0,
@@ -47,23 +51,36 @@ impl Config {
         }
     }
 
-    /// `redis://[user:password@]host[:port][/database]` or `unix:/path`. A name is looked up here,
-    /// on the caller's thread.
+    /// `redis://[user:password@]host[:port][/database]`, the same with `rediss:` for TLS, or
+    /// `unix:/path`. `?cacert=/path` names the authorities of the server's certificate, in place of
+    /// the system's. Names are looked up and files read here, on the caller's thread.
     pub fn parse(url: &str) -> Result<Self, Failure> {
         if let Some(path) = url.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             return Ok(Config::new(Address::Unix(path.into())));
         }
-        let Some(rest) = url.strip_prefix("redis://") else {
-            // Never plain text where `rediss:` was asked for.
-            return Err(bad("it must begin with redis:// or unix:"));
+        let (encrypted, rest) = match (url.strip_prefix("redis://"), url.strip_prefix("rediss://"))
+        {
+            (Some(rest), _) => (false, rest),
+            (_, Some(rest)) => (true, rest),
+            _ => return Err(bad("it must begin with redis://, rediss:// or unix:")),
         };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (login, place) = match rest.rsplit_once('@') {
             Some((login, place)) => (Some(login), place),
             None => (None, rest),
         };
         let (host, database) = place.split_once('/').unwrap_or((place, ""));
         let mut config = Config::new(Address::Tcp(look_up(host)?));
+        let authorities = query.strip_prefix("cacert=");
+        if !query.is_empty() && (authorities.is_none() || !encrypted) {
+            return Err(bad(
+                "only cacert=/path may follow the question mark, with rediss://",
+            ));
+        }
+        if encrypted {
+            config.tls = Some(Tls::new(name_of(host), authorities.map(Path::new))?);
+        }
         if !database.is_empty() {
             let number = database.parse();
             config.database = number.map_err(|_| bad("the database is a number"))?;
@@ -74,6 +91,15 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// Without the port, and an IPv6 address without its brackets.
+fn name_of(host: &str) -> &str {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    name.trim_start_matches('[').trim_end_matches(']')
 }
 
 fn look_up(host: &str) -> Result<SocketAddr, Failure> {

@@ -5,23 +5,23 @@
 //! buffer is full is read, and can read again. Never: leaves a caller without an answer.
 
 use std::future::{Future, poll_fn};
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use reactor::{Handle, Sleep, Watch, clock};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::redis::config::Config;
 use crate::redis::connect::connect;
 use crate::redis::failure::Failure;
 use crate::redis::link::Link;
 use crate::redis::resp::{self, Decoder, Reply};
+use crate::redis::wire::Wire;
 
 /// Read at once; and how much of it in one turn before others have theirs.
-const CHUNK: usize = 64 << 10;
+pub(crate) const CHUNK: usize = 64 << 10;
 const TURN: usize = 16;
 
 /// After how many timeouts without a byte the connection is given up.
@@ -60,6 +60,7 @@ struct Connection<'a> {
     link: &'a Link,
     io: &'a Handle,
     socket: Watch<OwnedFd>,
+    wire: Wire,
     out: Vec<u8>,
     sent: usize,
     input: Vec<u8>,
@@ -81,6 +82,7 @@ impl<'a> Connection<'a> {
             link,
             io,
             socket,
+            wire: Wire::new(link.config.tls.as_ref())?,
             out: Vec::new(),
             sent: 0,
             input: vec![0; CHUNK],
@@ -106,7 +108,12 @@ impl<'a> Connection<'a> {
         wanted: usize,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Failure>> {
-        if let Err(why) = self.flush(context).and_then(|_| self.read(context)) {
+        // What was read may ask for an answer: TLS greets first.
+        let served = self
+            .flush(context)
+            .and_then(|_| self.read(context))
+            .and_then(|()| self.flush(context));
+        if let Err(why) = served {
             return Poll::Ready(Err(why));
         }
         let refused = self.replies.iter().find_map(|reply| match reply {
@@ -154,16 +161,25 @@ impl<'a> Connection<'a> {
 
     /// Writes what is in our own buffer; `true` if all of it went out.
     fn flush(&mut self, context: &mut Context<'_>) -> Result<bool, Failure> {
-        while self.sent < self.out.len() {
+        loop {
             let rest = &self.out[self.sent..];
-            match send(self.socket.get_ref(), rest, SendFlags::NOSIGNAL) {
-                Ok(count) => self.sent += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => match self.socket.poll_writable(context) {
-                    Poll::Ready(ready) => ready.map_err(lost)?,
-                    Poll::Pending => return Ok(false),
-                },
-                Err(error) => return Err(lost(error.into())),
+            let done = match rest.is_empty() {
+                true => self.wire.push(self.socket.get_ref()).map(|()| true),
+                false => self.wire.send(self.socket.get_ref(), rest).map(|count| {
+                    self.sent += count;
+                    false
+                }),
+            };
+            match done {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    match self.socket.poll_writable(context) {
+                        Poll::Ready(ready) => ready.map_err(lost)?,
+                        Poll::Pending => return Ok(false),
+                    }
+                }
+                Err(error) => return Err(lost(error)),
             }
         }
         self.out.clear();
@@ -177,18 +193,12 @@ impl<'a> Connection<'a> {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(ready) => ready.map_err(lost)?,
             }
-            if self.input.len() - self.filled < CHUNK / 2 {
-                self.input.resize(self.input.len() * 2, 0);
-            }
-            let room = &mut self.input[self.filled..];
-            match recv(self.socket.get_ref(), room, RecvFlags::empty()) {
-                Ok((0, _)) => return Err(Failure::Lost("closed by the server".to_owned())),
-                Ok((count, _)) => {
-                    self.filled += count;
-                    self.heard = clock::now();
-                }
-                Err(Errno::AGAIN | Errno::INTR) => continue,
-                Err(error) => return Err(lost(error.into())),
+            let socket = self.socket.get_ref();
+            match self.wire.receive(socket, &mut self.input, &mut self.filled) {
+                Ok(true) => self.heard = clock::now(),
+                Ok(false) => return Err(Failure::Lost("closed by the server".to_owned())),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(lost(error)),
             }
             self.decode()?;
         }

@@ -26,10 +26,13 @@ mod failure;
 mod link;
 pub mod resp;
 mod store;
+mod tls;
 mod typed;
+mod wire;
 
 pub use client::{Pipeline, Redis};
 pub use command::Arg;
 pub use config::{Address, Config};
 pub use failure::Failure;
 pub use resp::Reply;
+pub use tls::Tls;

@@ -1,0 +1,41 @@
+//! Addresses of servers, as users write them.
+#![cfg(not(loom))]
+#![allow(clippy::unwrap_used)]
+
+use dag::redis::{Address, Config, Failure};
+
+#[test]
+fn an_address_is_read_or_refused() {
+    let config = Config::parse("redis://user:pass@127.0.0.1:7000/2").unwrap();
+    assert_eq!(
+        config.address,
+        Address::Tcp("127.0.0.1:7000".parse().unwrap())
+    );
+    assert_eq!((config.user.as_deref(), config.database), (Some("user"), 2));
+    assert_eq!(config.password.as_deref(), Some("pass"));
+    let config = Config::parse("unix:/run/redis.sock").unwrap();
+    assert_eq!(config.address, Address::Unix("/run/redis.sock".into()));
+    // Never plain text where `rediss:` was asked for; a machine without authorities refuses it.
+    match Config::parse("rediss://127.0.0.1") {
+        Ok(config) => assert!(config.tls.is_some()),
+        Err(why) => assert!(matches!(why, Failure::Config(_))),
+    }
+    for bad in ["http://127.0.0.1", "127.0.0.1", "redis://127.0.0.1/x"] {
+        assert!(
+            matches!(Config::parse(bad), Err(Failure::Config(_))),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_address_is_told() {
+    let told = |url: &str| match Config::parse(url) {
+        Err(Failure::Config(what)) => what,
+        other => panic!("{other:?}"),
+    };
+    assert!(told("rediss://127.0.0.1?cacert=/nowhere").contains("/nowhere"));
+    assert!(told("redis://127.0.0.1?cacert=/nowhere").contains("rediss://"));
+    assert!(told("rediss://127.0.0.1?what=ever").contains("cacert"));
+    assert!(told("http://127.0.0.1").contains("redis://"));
+}
