@@ -17,6 +17,7 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
     Children = [
         worker(py_registry, []),
         worker(py_state, []),
+        worker(py_shared_dict, []),
         %% Starts Python itself, or stops the start with a sentence.
         (worker(py_runtime, [Config]))#{shutdown => Stop + 1000},
         worker(py_logger, []),

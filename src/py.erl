@@ -20,6 +20,10 @@
 -export([call_method/3, call_method/4, getattr/2, to_term/1, is_ref/1]).
 -export([state_fetch/1, state_store/2, state_remove/1, state_keys/0, state_clear/0]).
 -export([state_incr/1, state_incr/2, state_decr/1, state_decr/2]).
+-export([shared_dict_new/0, shared_dict_new/1, shared_dict_close/1, shared_dict_clear/1]).
+-export([shared_dict_get/2, shared_dict_put/3, shared_dict_put_new/3, shared_dict_swap/4]).
+-export([shared_dict_incr/2, shared_dict_incr/3, shared_dict_take/2]).
+-export([shared_dict_keys/1, shared_dict_to_list/1, shared_dict_size/1]).
 -export([version/0, stats/0, memory_stats/0, gc/0, interrupt/1, reload/1, execution_mode/0]).
 -export([activate_venv/1, deactivate_venv/0, venv_info/0, ensure_venv/2, ensure_venv/3]).
 -export([register_converter/3, last_error/0]).
@@ -330,6 +334,58 @@ state_decr(Key) -> py_state:state_decr(Key).
 -spec state_decr(term(), integer()) ->
     integer() | {error, full | not_running | {bad_argument, binary()}}.
 state_decr(Key, By) -> py_state:state_decr(Key, By).
+
+-spec shared_dict_new() -> {ok, py_shared_dict:dict()} | {error, full | not_running}.
+shared_dict_new() -> shared_dict_new(#{}).
+
+-spec shared_dict_new(py_shared_dict:opts()) ->
+    {ok, py_shared_dict:dict()} | {error, exists | full | not_running | {bad_argument, term()}}.
+shared_dict_new(Opts) -> py_shared_dict:new(Opts).
+
+-spec shared_dict_close(py_shared_dict:dict()) -> ok | {error, py_shared_dict:gone()}.
+shared_dict_close(Dict) -> py_shared_dict:close(Dict).
+
+-spec shared_dict_get(py_shared_dict:dict(), term()) ->
+    {ok, term()} | {error, not_found | py_shared_dict:gone()}.
+shared_dict_get(Dict, Key) -> py_shared_dict:get(Dict, Key).
+
+-spec shared_dict_put(py_shared_dict:dict(), term(), term()) ->
+    ok | {error, full | py_shared_dict:gone()}.
+shared_dict_put(Dict, Key, Value) -> py_shared_dict:put(Dict, Key, Value).
+
+-spec shared_dict_put_new(py_shared_dict:dict(), term(), term()) ->
+    boolean() | {error, full | py_shared_dict:gone()}.
+shared_dict_put_new(Dict, Key, Value) -> py_shared_dict:put_new(Dict, Key, Value).
+
+-spec shared_dict_swap(py_shared_dict:dict(), term(), Old :: term(), New :: term()) ->
+    boolean() | {error, py_shared_dict:gone()}.
+shared_dict_swap(Dict, Key, Old, New) -> py_shared_dict:swap(Dict, Key, Old, New).
+
+-spec shared_dict_incr(py_shared_dict:dict(), term()) ->
+    integer() | {error, full | py_shared_dict:gone() | {bad_argument, not_an_integer}}.
+shared_dict_incr(Dict, Key) -> shared_dict_incr(Dict, Key, 1).
+
+-spec shared_dict_incr(py_shared_dict:dict(), term(), integer()) ->
+    integer() | {error, full | py_shared_dict:gone() | {bad_argument, not_an_integer}}.
+shared_dict_incr(Dict, Key, By) -> py_shared_dict:incr(Dict, Key, By).
+
+-spec shared_dict_take(py_shared_dict:dict(), term()) ->
+    {ok, term()} | {error, not_found | py_shared_dict:gone()}.
+shared_dict_take(Dict, Key) -> py_shared_dict:take(Dict, Key).
+
+-spec shared_dict_keys(py_shared_dict:dict()) -> [term()] | {error, py_shared_dict:gone()}.
+shared_dict_keys(Dict) -> py_shared_dict:keys(Dict).
+
+-spec shared_dict_to_list(py_shared_dict:dict()) ->
+    [{term(), term()}] | {error, py_shared_dict:gone()}.
+shared_dict_to_list(Dict) -> py_shared_dict:to_list(Dict).
+
+-spec shared_dict_size(py_shared_dict:dict()) ->
+    non_neg_integer() | {error, py_shared_dict:gone()}.
+shared_dict_size(Dict) -> py_shared_dict:size(Dict).
+
+-spec shared_dict_clear(py_shared_dict:dict()) -> ok | {error, py_shared_dict:gone()}.
+shared_dict_clear(Dict) -> py_shared_dict:clear(Dict).
 
 -spec version() -> {ok, binary()}.
 version() -> {ok, py_nif:python_version()}.

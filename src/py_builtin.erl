@@ -67,7 +67,46 @@ call(<<"state_clear">>, [], _Caller) ->
 call(<<"state_incr">>, [Key, By], _Caller) ->
     value_or_raise(py_state:state_incr(Key, By));
 call(<<"state_decr">>, [Key, By], _Caller) ->
-    value_or_raise(py_state:state_decr(Key, By)).
+    value_or_raise(py_state:state_decr(Key, By));
+call(<<"dict_", Operation/binary>>, Args, _Caller) ->
+    dict(Operation, Args).
+
+%% Python turns the errors of these into exceptions of its own.
+dict(<<"open">>, [Name]) ->
+    dict_answer(py_shared_dict:size(Name));
+dict(<<"new">>, [Name, Max]) ->
+    case py_shared_dict:new(maps:from_list([{name, Name} | [{max_entries, Max} || Max =/= none]])) of
+        {error, exists} -> {ok, Name};
+        Answer -> Answer
+    end;
+dict(<<"close">>, [Name]) ->
+    dict_answer(py_shared_dict:close(Name));
+dict(<<"get">>, [Name, Key]) ->
+    py_shared_dict:get(Name, Key);
+dict(<<"versioned">>, [Name, Key]) ->
+    py_shared_dict:versioned(Name, Key);
+dict(<<"put">>, [Name, Key, Value]) ->
+    dict_answer(py_shared_dict:put(Name, Key, Value));
+dict(<<"put_new">>, [Name, Key, Value]) ->
+    dict_answer(py_shared_dict:put_new(Name, Key, Value));
+dict(<<"swap">>, [Name, Key, Old, New]) ->
+    dict_answer(py_shared_dict:swap(Name, Key, Old, New));
+dict(<<"replace">>, [Name, Key, Version, New]) ->
+    dict_answer(py_shared_dict:replace(Name, Key, Version, New));
+dict(<<"incr">>, [Name, Key, By]) ->
+    dict_answer(py_shared_dict:incr(Name, Key, By));
+dict(<<"take">>, [Name, Key]) ->
+    py_shared_dict:take(Name, Key);
+dict(<<"keys">>, [Name]) ->
+    dict_answer(py_shared_dict:keys(Name));
+dict(<<"items">>, [Name]) ->
+    dict_answer(py_shared_dict:to_list(Name));
+dict(<<"clear">>, [Name]) ->
+    dict_answer(py_shared_dict:clear(Name)).
+
+dict_answer({error, {Reason, _}}) -> {error, Reason};
+dict_answer({error, _} = Error) -> Error;
+dict_answer(Value) -> {ok, Value}.
 
 ok_or_raise(ok) -> ok;
 ok_or_raise({error, Reason}) -> error(Reason).

@@ -13,7 +13,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, max_entries/0]).
+-export([start_link/0, max_entries/0, normal/1]).
 -export([state_fetch/1, state_store/2, state_remove/1, state_keys/0, state_clear/0]).
 -export([state_incr/1, state_incr/2, state_decr/1, state_decr/2]).
 -export([init/1, handle_call/3, handle_cast/2]).
@@ -153,6 +153,8 @@ with_table(Operation) ->
             end
     end.
 
+%% A key in the form that both sides meet on.
+-spec normal(key()) -> key().
 normal(Atom) when is_boolean(Atom) -> Atom;
 normal(Atom) when Atom =:= none; Atom =:= nil; Atom =:= undefined -> none;
 normal(Atom) when is_atom(Atom) -> atom_to_binary(Atom);

@@ -114,6 +114,20 @@ defmodule Py do
   defdelegate state_incr(key, by), to: :py
   defdelegate state_decr(key), to: :py
   defdelegate state_decr(key, by), to: :py
+  defdelegate shared_dict_new(), to: :py
+  defdelegate shared_dict_new(opts), to: :py
+  defdelegate shared_dict_close(dict), to: :py
+  defdelegate shared_dict_get(dict, key), to: :py
+  defdelegate shared_dict_put(dict, key, value), to: :py
+  defdelegate shared_dict_put_new(dict, key, value), to: :py
+  defdelegate shared_dict_swap(dict, key, old, new), to: :py
+  defdelegate shared_dict_incr(dict, key), to: :py
+  defdelegate shared_dict_incr(dict, key, by), to: :py
+  defdelegate shared_dict_take(dict, key), to: :py
+  defdelegate shared_dict_keys(dict), to: :py
+  defdelegate shared_dict_to_list(dict), to: :py
+  defdelegate shared_dict_size(dict), to: :py
+  defdelegate shared_dict_clear(dict), to: :py
 
   # Objects and types
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from erlang._run import detect_mode as detect_mode
     from erlang._run import install as install
     from erlang._run import run as run
+    from erlang._shared_dict import SharedDict as SharedDict
 
 try:
     from erlang import _node
@@ -130,8 +131,8 @@ def state_decr(key: object, by: int = 1) -> int:
     return value
 
 
-# Names of the event loop and where they are: asyncio is imported when one is used, not before.
-_LOOP_NAMES = {
+# Names that are in modules of their own: these are imported when one is used, not before (asyncio).
+_LATER = {
     "ErlangEventLoop": "erlang._loop",
     "new_event_loop": "erlang._loop",
     "ErlangEventLoopPolicy": "erlang._run",
@@ -146,6 +147,7 @@ _LOOP_NAMES = {
     "Channel": "erlang._channel",
     "ChannelClosed": "erlang._channel",
     "receive": "erlang._channel",
+    "SharedDict": "erlang._shared_dict",
 }
 
 
@@ -153,8 +155,8 @@ def __getattr__(name: str) -> Any:
     """``erlang.name(*args)`` calls the Erlang function registered as ``name``."""
     if name == "dag":
         return importlib.import_module("erlang.dag")
-    if name in _LOOP_NAMES:
-        value = getattr(importlib.import_module(_LOOP_NAMES[name]), name)
+    if name in _LATER:
+        value = getattr(importlib.import_module(_LATER[name]), name)
         globals()[name] = value
         return value
     if name.startswith("_"):
