@@ -9,21 +9,61 @@
 -spec main([string()]) -> ok.
 main(_Args) ->
     {ok, _} = application:ensure_all_started(erlang_python),
+    ok = module(),
     case py:execution_mode() of
-        subinterp -> measure();
-        Mode -> io:format("this Python has no own-GIL sub-interpreters (~p)~n", [Mode])
+        multi_executor -> io:format("this Python has one GIL: nothing runs side by side~n");
+        Mode -> measure(Mode)
     end.
 
-measure() ->
-    ok = module(),
+measure(Mode) ->
     Job = {bench_cpu, cpu, [?WORK]},
     {ok, _} = py:parallel([Job]),
     {One, Two, Sixteen} = middle([speed_ups(Job) || _ <- lists:seq(1, ?ROUNDS)]),
     Alone = middle([pythons() || _ <- lists:seq(1, ?ROUNDS)]),
-    speed_up("2 CPU-bound jobs at once", Two / One, Alone),
-    speed_up("16 jobs, per pair", Sixteen / One, Alone),
+    Least = #{subinterp => 1.8, free_threaded => 1.7},
+    speed_up("2 CPU-bound jobs at once", Two / One, maps:get(Mode, Least), Alone),
+    speed_up("16 jobs, per pair", Sixteen / One, maps:get(Mode, Least), Alone),
+    short_jobs(Mode, Alone),
     contexts(),
     calls().
+
+%% Callers that each have an interpreter, or a thread, and jobs of 100 us: two against one.
+short_jobs(Mode, Alone) ->
+    Calls = [caller(Mode) || _ <- [1, 2]],
+    N = calibrate(hd(Calls)),
+    Ratio = py_bench:median([
+        rate([Call || {Call, _} <- Calls], N) / rate([element(1, hd(Calls))], N)
+     || _ <- lists:seq(1, ?ROUNDS)
+    ]),
+    _ = [Stop() || {_, Stop} <- Calls],
+    speed_up("100 us jobs, 2 callers", Ratio, 1.7, Alone).
+
+caller(free_threaded) ->
+    {fun(N) -> py:call(bench_cpu, cpu, [N]) end, fun() -> ok end};
+caller(subinterp) ->
+    {ok, Ctx} = py_context:new(#{mode => subinterp}),
+    {fun(N) -> py:call(Ctx, bench_cpu, cpu, [N]) end, fun() -> py_context:stop(Ctx) end}.
+
+%% How many rounds take 100 us.
+calibrate({Call, _}) ->
+    {Us, _} = py_bench:timed(fun() -> {ok, _} = Call(200000) end),
+    max(1, round(200000 * 100 / Us)).
+
+%% Calls a second, all callers together, for half a second.
+rate(Calls, N) ->
+    Self = self(),
+    End = erlang:monotonic_time(millisecond) + 500,
+    Pids = [spawn_link(fun() -> Self ! {self(), count(Call, N, End, 0)} end) || Call <- Calls],
+    lists:sum([receive {Pid, Count} -> Count end || Pid <- Pids]) / 0.5.
+
+count(Call, N, End, Count) ->
+    case erlang:monotonic_time(millisecond) < End of
+        true ->
+            {ok, _} = Call(N),
+            count(Call, N, End, Count + 1);
+        false ->
+            Count
+    end.
 
 %% How many jobs a second one, two and sixteen at a time make.
 speed_ups(Job) ->
@@ -54,15 +94,27 @@ python(N) ->
 
 indent(Code) -> lists:flatten(string:replace(Code, "\n", "\n ", all)).
 
-speed_up(Name, Times, Alone) ->
-    Text = "x one at a time, at least 1.8, or 0.95 of two processes' " ++ f(Alone),
-    row(Name, Times, Text, Times >= 1.8 orelse Times >= 0.95 * Alone).
+speed_up(Name, Times, Least, Alone) ->
+    Text = "x one at a time, at least " ++ f(Least) ++ ", or 0.95 of two processes' " ++ f(Alone),
+    row(Name, Times, Text, Times >= Least orelse Times >= 0.95 * Alone).
 
 contexts() ->
+    Before = resident(),
     Made = [py_bench:timed(fun() -> py_context:new(#{mode => subinterp}) end) || _ <- lists:seq(1, 5)],
+    Mb = (resident() - Before) / 5,
+    _ = [ok = py:exec(Ctx, "import asyncio") || {_, {ok, Ctx}} <- Made],
+    Asyncio = (resident() - Before) / 5,
     _ = [py_context:stop(Ctx) || {_, {ok, Ctx}} <- Made],
     Ms = py_bench:median([Us || {Us, _} <- Made]) / 1000,
-    row("a new sub-interpreter", Ms, "ms, under 20", Ms < 20).
+    row("a new sub-interpreter", Ms, "ms, under 20", Ms < 20),
+    row("its memory", Mb, "MB, under 10", Mb < 10),
+    row("with asyncio imported", Asyncio, "MB, under 10", Asyncio < 10).
+
+%% What the process has in memory, in MB.
+resident() ->
+    {ok, Text} = file:read_file("/proc/self/statm"),
+    [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
+    binary_to_integer(Pages) * 4096 / 1.0e6.
 
 calls() ->
     {ok, Ctx} = py_context:new(#{mode => subinterp}),

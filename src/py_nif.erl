@@ -4,7 +4,7 @@
 -module(py_nif).
 
 -export([init/1, is_loaded/0]).
--export([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
+-export([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -export([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -export([subinterp_new/1, subinterp_counts/0]).
@@ -27,7 +27,7 @@
 -export_type([event_loop/0, slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 -export_type([dag_graph/0, dag_run/0, dag_node/0, dag_opts/0]).
 
--nifs([start/5, finish/1, built_for/0, python_version/0, set_process/2]).
+-nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -nifs([subinterp_new/1, subinterp_counts/0]).
@@ -110,6 +110,11 @@ finish(_LimitMs) -> ?NOT_LOADED.
 
 -spec built_for() -> {Major :: 3, Minor :: pos_integer(), FreeThreaded :: boolean()}.
 built_for() -> ?NOT_LOADED.
+
+%% Whether the main interpreter has a GIL: one of a free-threaded Python takes one up when a module is
+%% imported that needs it.
+-spec has_gil() -> boolean().
+has_gil() -> ?NOT_LOADED.
 
 -spec python_version() -> binary().
 python_version() -> ?NOT_LOADED.

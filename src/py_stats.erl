@@ -35,7 +35,11 @@ memory() ->
 -spec execution_mode() -> free_threaded | subinterp | multi_executor.
 execution_mode() ->
     case py_nif:built_for() of
-        {_, _, true} -> free_threaded;
+        {_, _, true} ->
+            case py_nif:has_gil() of
+                false -> free_threaded;
+                true -> multi_executor
+            end;
         {_, Minor, false} when Minor >= 12 -> subinterp;
         {_, _, false} -> multi_executor
     end.

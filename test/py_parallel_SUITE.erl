@@ -21,7 +21,10 @@
     a_module_that_refuses_sub_interpreters_says_what_to_do/1,
     a_killed_interpreter_of_the_pool_is_replaced/1,
     a_stopped_sub_interpreter_is_ended_and_counted/1,
-    large_binaries_and_exceptions_cross/1
+    large_binaries_and_exceptions_cross/1,
+    erlang_and_python_agree_on_the_mode/1,
+    a_module_that_brings_the_gil_back_changes_the_mode/1,
+    threads_without_a_gil_work_on_the_same_objects/1
 ]).
 
 all() ->
@@ -203,6 +206,35 @@ a_stopped_sub_interpreter_is_ended_and_counted(_Config) ->
             end),
             ?assertReason({context_died, _}, py:call(Ctx, math, sqrt, [4]))
     end.
+
+erlang_and_python_agree_on_the_mode(_Config) ->
+    {ok, Mode} = py:eval("__import__('erlang').detect_mode().value"),
+    #{free_threaded := Free} = py_runtime:python(),
+    ?assertEqual(Free, py:execution_mode() =:= free_threaded),
+    ?assertEqual(Free, Mode =:= <<"free_threaded">>).
+
+a_module_that_brings_the_gil_back_changes_the_mode(Config) ->
+    case py:execution_mode() of
+        free_threaded -> gil_comes_back(proplists:get_value(data_dir, Config));
+        _ -> {skip, "this Python has a GIL all the time"}
+    end.
+
+%% In a node of its own: it does not go again.
+gil_comes_back(DataDir) ->
+    Peer = py_test:peer([]),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    free_threaded = peer:call(Peer, py, execution_mode, []),
+    ok = peer:call(Peer, py_test, export_python, [DataDir]),
+    {ok, true} = peer:call(Peer, py, call, [py_parallel_jobs, import_what_needs_the_gil, []]),
+    ok = py_test:eventually(fun() -> peer:call(Peer, py, execution_mode, []) =:= multi_executor end),
+    {ok, [2.0, 3.0]} = peer:call(Peer, py, parallel, [[{math, sqrt, [4]}, {math, sqrt, [9]}]]),
+    ok = py_test:stop_peer(Peer).
+
+%% Conversion reads lists and dicts that other threads change: an answer or an error, never worse.
+threads_without_a_gil_work_on_the_same_objects(_Config) ->
+    Jobs = [{py_parallel_jobs, Job, [N]} || N <- lists:seq(1, 40), Job <- [change, read]],
+    {ok, Answers} = py:parallel(Jobs, 60_000),
+    [?assert(is_integer(A) orelse (is_list(A) andalso length(A) =< 400) orelse is_map(A)) || A <- Answers].
 
 large_binaries_and_exceptions_cross(_Config) ->
     Bytes = binary:copy(<<255, 0>>, 500000),

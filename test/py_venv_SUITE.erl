@@ -313,7 +313,9 @@ own_file() ->
 
 site_packages(Config, Venv) ->
     Version = proplists:get_value(version, Config),
-    filename:join([bin(Venv), "lib", <<"python", Version/binary>>, "site-packages"]).
+    #{free_threaded := Free} = py_runtime:python(),
+    Flag = << <<"t">> || true <- [Free] >>,
+    filename:join([bin(Venv), "lib", <<"python", Version/binary, Flag/binary>>, "site-packages"]).
 
 %% Without pip, which takes seconds.
 plain_venv(Python, Dir, Name, Modules) ->

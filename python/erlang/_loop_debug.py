@@ -37,9 +37,14 @@ class DebugMode:
         callback: Callable[..., Any],
         args: tuple[Any, ...],
     ) -> events.Handle:
-        base = base_events.BaseEventLoop
-        call = base.call_soon_threadsafe if threadsafe else base.call_soon
-        handle = call(self, callback, *args, context=context)
+        if threadsafe:
+            # Not by asyncio's own: from 3.14 on that uses a queue which we don't have.
+            self._check_closed()
+            self._check_callback(callback, "call_soon_threadsafe")
+            handle = self._call_soon(callback, args, context)
+        else:
+            base = base_events.BaseEventLoop
+            handle = base.call_soon(self, callback, *args, context=context)
         if handle._source_traceback:
             del handle._source_traceback[-1]
         return handle

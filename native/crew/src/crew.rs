@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::lead::{Lead, State};
 use crate::member::{Member, spin};
 use crate::queue::Queue;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Mutex, lock};
 
 /// A surplus thread that found nothing to do for this long ends.
@@ -21,12 +21,15 @@ pub struct Crew<J> {
     pub(crate) queue: Queue<J>,
     size: usize,
     max_threads: usize,
+    pub(crate) parallel: bool,
     pub(crate) open: AtomicBool,
     pub(crate) lead: Lead,
     /// Grows with every job the leader starts.
     pub(crate) started: AtomicU64,
-    /// A standby is looking.
+    /// A standby is looking, or a helper was called and has not looked yet.
     pub(crate) armed: AtomicBool,
+    /// Threads that look for work and don't lead.
+    pub(crate) lingering: AtomicUsize,
     pub(crate) members: Mutex<Members>,
     /// Asks for one more thread, which will `join` as a surplus one or be `lost`.
     start: Starter,
@@ -59,6 +62,8 @@ pub struct Plan {
     pub size: usize,
     pub max_threads: usize,
     pub max_queue: usize,
+    /// Jobs run at the same time; else they share something, and one thread leads.
+    pub parallel: bool,
     pub start: Starter,
 }
 
@@ -92,10 +97,12 @@ impl<J> Crew<J> {
             queue: Queue::new(plan.max_queue),
             size: plan.size,
             max_threads: plan.max_threads,
+            parallel: plan.parallel,
             open: AtomicBool::new(true),
             lead: Lead::vacant(),
             started: AtomicU64::new(0),
             armed: AtomicBool::new(false),
+            lingering: AtomicUsize::new(0),
             members: Mutex::new(Members::default()),
             start: plan.start,
         }
@@ -177,11 +184,7 @@ impl<J> Crew<J> {
             State::Sleeping if self.lead.rouse(seen) => self.wake_leader(),
             // Somebody else has just roused it, or it woke by itself.
             State::Sleeping | State::Idle => {}
-            State::Running => {
-                if !self.is_single() && !self.armed.load(Ordering::SeqCst) {
-                    self.wake_standby();
-                }
-            }
+            State::Running => self.back_up(),
             State::Blocked => self.promote(),
         }
         Admitted::InTime
@@ -194,7 +197,7 @@ impl<J> Crew<J> {
         }
     }
 
-    fn wake_standby(&self) {
+    pub(crate) fn wake_standby(&self) {
         let standby = lock(&self.members).idle.last().cloned();
         match standby {
             Some(member) => member.wake(),
@@ -226,7 +229,7 @@ impl<J> Crew<J> {
     }
 
     /// Another thread, if all that are there wait for somebody else.
-    fn grow(&self) {
+    pub(crate) fn grow(&self) {
         let mut members = lock(&self.members);
         let busy = members.all.len() - members.waiting - members.idle.len();
         let wanted = members.waiting > 0
@@ -277,9 +280,10 @@ impl<J> Crew<J> {
         }
     }
 
-    /// May this thread take a job? `false`: it leads no more.
+    /// May this thread take a job? `false`: it leads no more, or there is nothing to help with.
     pub fn may_take(&self, me: &Member) -> bool {
-        self.lead.is_of(me) && !me.is_retired() && self.is_open()
+        let takes = self.lead.is_of(me) || (self.parallel && !self.is_empty());
+        takes && !me.is_retired() && self.is_open()
     }
 
     /// The leader starts a job.
@@ -289,8 +293,8 @@ impl<J> Crew<J> {
         // SeqCst, pairs with the fence in `ring`: a job that came before this one ran found the
         // leader awake and told nobody. Should this one take long, a standby must be looking.
         fence(Ordering::SeqCst);
-        if self.queue.has_fresh() && !self.is_single() && !self.armed.load(Ordering::SeqCst) {
-            self.wake_standby();
+        if self.queue.has_fresh() {
+            self.back_up();
         }
     }
 

@@ -21,14 +21,18 @@ impl<J> Crew<J> {
         lock(&self.members).idle.push(me.clone());
         loop {
             let seen = me.signal();
+            self.answer_call(me);
             if me.is_retired() || !self.is_open() {
-                lock(&self.members).unlist(me);
-                return Turn::End;
+                return self.end(me);
             }
             if self.lead.is_of(me) || self.take_vacancy(me) {
                 return Turn::Lead;
             }
-            if !self.is_empty() && !self.armed.swap(true, Ordering::SeqCst) {
+            if self.parallel {
+                if self.help(me) {
+                    return Turn::Lead;
+                }
+            } else if !self.is_empty() && !self.armed.swap(true, Ordering::SeqCst) {
                 if self.stand_by(me) {
                     return Turn::Lead;
                 }
@@ -39,6 +43,15 @@ impl<J> Crew<J> {
                 return Turn::End;
             }
         }
+    }
+
+    /// Whoever was called and ends lets another one be called.
+    fn end(&self, me: &Member) -> Turn {
+        lock(&self.members).unlist(me);
+        if self.parallel && self.is_open() && !self.is_empty() {
+            self.back_up();
+        }
+        Turn::End
     }
 
     /// Takes the lead if nobody has it, or if work waits and the leader waits for somebody else.

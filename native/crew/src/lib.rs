@@ -3,13 +3,15 @@
 //! One thread of a crew leads: it takes jobs one after another, so short ones never pay for handing
 //! the interpreter around. While a job runs and others wait, a standby looks every 200 µs; if it is
 //! still the same job, the standby leads from then on and the old leader steps back when its job
-//! ends. So a blocking job never blocks the others.
+//! ends. So a blocking job never blocks the others. Where jobs can run at the same time (a Python
+//! without a GIL) others work beside the leader.
 //!
 //! Knows neither Python nor the BEAM; compiled whole under loom (`RUSTFLAGS="--cfg loom"`).
 #![forbid(unsafe_code)]
 
 mod crew;
 mod follow;
+mod help;
 mod lead;
 mod life;
 mod meet;

@@ -24,10 +24,15 @@ fn check(body: impl Fn() + Send + Sync + 'static) {
 }
 
 fn crew(size: usize, max_queue: usize) -> Arc<Crew<usize>> {
+    crew_of(size, max_queue, false)
+}
+
+fn crew_of(size: usize, max_queue: usize, parallel: bool) -> Arc<Crew<usize>> {
     Arc::new(Crew::new(Plan {
         size,
         max_threads: size,
         max_queue,
+        parallel,
         start: Box::new(|| {}),
     }))
 }
@@ -194,6 +199,59 @@ fn jobs_that_block_run_side_by_side() {
         assert!(crew.close().is_empty());
         assert!(first.join().is_ok());
         assert!(second.join().is_ok());
+    });
+}
+
+/// A thread of a crew that runs one job; job 1 runs until job 2 was run.
+fn run_one(crew: &Crew<usize>, ran: &AtomicUsize, bell: &Mutex<Option<Arc<Member>>>) {
+    let me = Arc::new(Member::current());
+    crew.join(&me, false);
+    let mut job = None;
+    while job.is_none() && crew.follow(&me) == Turn::Lead {
+        while job.is_none() && (crew.may_take(&me) || crew.linger(&me, Duration::ZERO)) {
+            job = crew.pop();
+            if job.is_none() {
+                crew.idle(&me, Duration::ZERO);
+            }
+        }
+    }
+    crew.starts(&me);
+    if job == Some(1) {
+        *lock(bell) = Some(me.clone());
+        loop {
+            let seen = me.signal();
+            if ran.load(Ordering::SeqCst) == 1 {
+                break;
+            }
+            me.wait(seen, None);
+        }
+    } else {
+        ran.fetch_add(1, Ordering::SeqCst);
+        if let Some(waits) = lock(bell).take() {
+            waits.wake();
+        }
+    }
+    crew.ends(&me);
+    crew.leave(&me);
+}
+
+#[test]
+fn a_job_that_does_not_end_keeps_no_other_from_a_parallel_crew() {
+    check(|| {
+        let crew = crew_of(2, 2, true);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let bell = Arc::new(Mutex::new(None));
+        let workers = [(); 2].map(|()| {
+            let (crew, ran, bell) = (crew.clone(), ran.clone(), bell.clone());
+            thread::spawn(move || run_one(&crew, &ran, &bell))
+        });
+        assert!(crew.push(1).is_ok());
+        assert!(crew.push(2).is_ok());
+        // Without a helper this never ends: the model would report a deadlock.
+        for worker in workers {
+            assert!(worker.join().is_ok());
+        }
+        assert_eq!(ran.load(Ordering::SeqCst), 1);
     });
 }
 

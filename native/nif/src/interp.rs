@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use pyrt::call::{self, Source};
@@ -21,6 +21,16 @@ const MAX_CODE: usize = 1024;
 /// By what it is and its source.
 type CodeCache = HashMap<(Source, Vec<u8>), Arc<Kept>>;
 
+/// Whether the main interpreter has a GIL now. A free-threaded Python begins without one, and takes
+/// one up for good when a module is imported that needs it.
+static GIL: AtomicBool = AtomicBool::new(!pyrt::FREE_THREADED);
+
+/// As it was when the last jobs of the main interpreter had ended.
+pub fn has_gil() -> bool {
+    // Relaxed: a fact about another thread, old as soon as it is read.
+    GIL.load(Ordering::Relaxed)
+}
+
 pub struct Interp {
     /// 0 is the main interpreter.
     number: u64,
@@ -28,6 +38,8 @@ pub struct Interp {
     native: Kept,
     cancelled: Kept,
     flush: Kept,
+    /// `sys._is_gil_enabled`, in the main interpreter of a free-threaded Python.
+    is_gil_enabled: Option<Kept>,
     code: Mutex<CodeCache>,
     pub exported: Exported,
     /// The classes of tasks that run for Erlang.
@@ -56,12 +68,19 @@ impl Interp {
             let class = pyrt::error::Builtin::RuntimeError;
             return Err(pyrt::PyError::new(py, class, "no interpreter"));
         };
+        let is_gil_enabled = if pyrt::FREE_THREADED && number == 0 {
+            let sys = call::import_c(py, c"sys")?;
+            Some(Kept::new(sys.getattr_c(c"_is_gil_enabled")?))
+        } else {
+            None
+        };
         Ok(Interp {
             number,
             python,
             native: Kept::new(native),
             cancelled: Kept::new(cancelled),
             flush: Kept::new(flush),
+            is_gil_enabled,
             code: Mutex::new(HashMap::new()),
             exported: Exported::default(),
             tasks: Classes::make(py)?,
@@ -171,6 +190,16 @@ impl Interp {
             && let Err(error) = flush.call(&[])
         {
             error.unraisable(c"flushing output");
+        }
+    }
+
+    /// Remembers whether there is a GIL; does nothing where that can't change.
+    pub fn note_gil(&self, py: Attached<'_>) {
+        let Some(asked) = self.is_gil_enabled.as_ref().and_then(|kept| kept.get(py)) else {
+            return;
+        };
+        if let Ok(Ok(enabled)) = asked.call(&[]).map(|answer| answer.is_truthy()) {
+            GIL.store(enabled, Ordering::Relaxed);
         }
     }
 

@@ -91,6 +91,11 @@ fn built_for() -> (u32, u32, bool) {
 }
 
 #[rustler::nif]
+fn has_gil() -> bool {
+    crate::interp::has_gil()
+}
+
+#[rustler::nif]
 fn python_version() -> String {
     pyrt::embed::version()
 }

@@ -44,6 +44,7 @@ impl Pool {
                     size: plan.size,
                     max_threads: plan.max_threads,
                     max_queue: plan.max_queue,
+                    parallel: pyrt::FREE_THREADED,
                     start: Box::new(move || {
                         if let Some(pool) = this.upgrade() {
                             watch::start_thread(pool);

@@ -9,13 +9,16 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use crew::sync::lock;
-use pyrt::kept;
 use pyrt::thread::{ThreadState, spawn_named};
+use pyrt::{Attached, Kept, Obj, kept};
 
 use crate::interp::Interp;
 
 /// Many drops come together: they are released together.
 const GATHER: Duration = Duration::from_millis(20);
+
+/// Generators of streams that are over.
+static ENDED: Mutex<Vec<Arc<Kept>>> = Mutex::new(Vec::new());
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 static BELL: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
@@ -27,6 +30,37 @@ pub fn soon() {
         *lock(&BELL.0) = true;
         BELL.1.notify_one();
     }
+}
+
+/// Lets go of the generator of a stream, so that its `finally` runs.
+pub fn end(iterator: Arc<Kept>) {
+    // Without a GIL an object ends on the thread that made it, when that one next runs Python: a
+    // pool may be idle for long.
+    if pyrt::FREE_THREADED {
+        lock(&ENDED).push(iterator);
+    }
+}
+
+fn close_ended(py: Attached<'_>, interp: &Interp) {
+    let ended = std::mem::take(&mut *lock(&ENDED));
+    for kept in ended {
+        let sole = Arc::strong_count(&kept) == 1;
+        if let Some(items) = kept.get(py).filter(|_| sole) {
+            close(interp, &items);
+        }
+    }
+}
+
+/// Closes a generator that nobody else has.
+fn close<'py>(interp: &Interp, items: &Obj<'py>) {
+    // Its place in the stream, and `items`.
+    if items.references() != 2 || items.type_name() != "generator" {
+        return;
+    }
+    if let Err(error) = items.call_method(c"close", &[]) {
+        error.unraisable(c"closing the generator of a stream");
+    }
+    interp.flush_line(items.py());
 }
 
 pub fn start(interp: Arc<Interp>) -> std::io::Result<()> {
@@ -63,6 +97,7 @@ fn serve(state: &mut ThreadState, interp: &Interp) -> bool {
     ASKED.swap(false, Ordering::AcqRel);
     let _ = pyrt::contain("release", || {
         state.attached(|py| {
+            close_ended(py, interp);
             kept::release_dropped(py);
             interp.release_exported(py);
         });

@@ -142,6 +142,7 @@ pub fn prepare<'py>(
     let interp = Arc::new(Interp::current(py, number)?);
     py_module::belong(py, &interp)?;
     call::import_c(py, c"erlang._boot")?.call_method(c"start", &[])?;
+    interp.note_gil(py);
     Ok(interp)
 }
 

@@ -36,8 +36,8 @@ pub struct Running(pub Arc<Stream>);
 impl Drop for Running {
     fn drop(&mut self) {
         let iterator = lock(&self.0.iterator).take();
-        if iterator.is_some() {
-            drop(iterator);
+        if let Some(iterator) = iterator {
+            release::end(iterator);
             release::soon();
         }
     }

@@ -50,7 +50,7 @@ pub fn serve(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplu
 
 fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
     let mut misses = 0u32;
-    while pool.crew.may_take(me.member()) {
+    while pool.crew.may_take(me.member()) || pool.crew.linger(me.member(), patience(misses)) {
         if pool.crew.is_empty() {
             me.keep_apart(pool.submitter());
             // Spinning pays while calls come in quick succession, and only then.
@@ -93,4 +93,6 @@ fn drain(py: Attached<'_>, pool: &Arc<Pool>, me: &Arc<Thread>) {
             }
         }
     });
+    // The jobs may have imported a module that needs a GIL.
+    pool.interp.note_gil(py);
 }

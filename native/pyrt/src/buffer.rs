@@ -269,7 +269,12 @@ impl<'py> Obj<'py> {
 
     /// Whether this reference is the only one.
     pub fn is_sole(&self) -> bool {
+        self.references() == 1
+    }
+
+    /// How many references there are.
+    pub fn references(&self) -> isize {
         // SAFETY: I1, attached; reads the count.
-        unsafe { ffi::Py_REFCNT(self.as_ptr()) == 1 }
+        unsafe { ffi::Py_REFCNT(self.as_ptr()) }
     }
 }

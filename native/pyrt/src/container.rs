@@ -83,15 +83,15 @@ impl<'py> Obj<'py> {
 
     /// `self[key]` of a dict, `None` if it is not there.
     pub fn dict_get(&self, key: &Obj<'py>) -> PyResult<'py, Option<Obj<'py>>> {
-        // SAFETY: I1, attached; a dict and a key, both alive.
-        let raw = unsafe { ffi::PyDict_GetItemWithError(self.as_ptr(), key.as_ptr()) };
-        match NonNull::new(raw) {
-            // SAFETY: a borrowed reference; on free-threaded builds the dict may be changed by
-            // others, so such dicts are read with `dict_get` only where they are ours alone.
-            Some(raw) => Ok(Some(unsafe { Obj::from_borrowed(self.py(), raw) })),
-            None if PyError::occurred(self.py()) => Err(PyError::fetch(self.py())),
-            None => Ok(None),
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: I1, attached; a dict and a key, both alive, and a place for the answer.
+        let found =
+            unsafe { ffi::compat::PyDict_GetItemRef(self.as_ptr(), key.as_ptr(), &mut raw) };
+        if found == 0 {
+            return Ok(None);
         }
+        // SAFETY: found, a new reference; or NULL with an exception set.
+        unsafe { Obj::from_new_ref(self.py(), raw) }.map(Some)
     }
 
     #[inline]

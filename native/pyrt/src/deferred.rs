@@ -14,6 +14,7 @@ use pyo3_ffi as ffi;
 use crate::error::Builtin;
 use crate::module::Function;
 use crate::native::{Getter, slot};
+use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyError, PyResult};
 
 pub mod slots;
@@ -264,6 +265,9 @@ impl<T: Deferrable> Call<T> {
             let count = args.len() | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
             return enter(py, callback, args.as_ptr().cast(), count, context);
         }
+        if crate::FREE_THREADED {
+            return self.run_shared(py);
+        }
         // It may be cancelled by its own callback: the references are held here.
         let held = [callback, context].map(|raw| {
             // SAFETY: the record owns a reference at this time.
@@ -299,8 +303,31 @@ impl<T: Deferrable> Call<T> {
         done
     }
 
+    /// Without a GIL another thread may cancel it at any moment: all is taken at once.
+    fn run_shared<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        let take = || {
+            let (callback, context) = (self.callback(py)?, self.context(py)?);
+            let args = self.args().iter().filter_map(|raw| NonNull::new(raw.get()));
+            // SAFETY: the record owns a reference at this time.
+            let args = args.map(|raw| unsafe { Obj::from_borrowed(py, raw) });
+            Some((callback, context, args.collect::<Vec<_>>()))
+        };
+        // SAFETY: attached; `self` owns a reference.
+        let taken = unsafe { locked(self.0.as_ptr().cast(), take) };
+        let Some((callback, context, args)) = taken else {
+            return Ok(());
+        };
+        let (count, raw) = (args.len(), args.as_ptr().cast());
+        enter(py, callback.non_null(), raw, count, context.non_null())
+    }
+
     /// Lets go of callback and arguments; the context stays.
     pub fn clear(&self, py: Attached<'_>) {
+        // SAFETY: attached; `self` owns a reference, or the record is just being freed.
+        unsafe { locked(self.0.as_ptr().cast(), || self.clear_alone(py)) }
+    }
+
+    fn clear_alone(&self, py: Attached<'_>) {
         let callback = self.record().callback.replace(ptr::null_mut());
         if callback.is_null() {
             return;

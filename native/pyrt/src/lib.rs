@@ -26,6 +26,7 @@ pub mod module;
 pub mod native;
 pub mod object;
 pub mod running;
+pub mod section;
 pub mod subinterp;
 pub mod text;
 pub mod thread;

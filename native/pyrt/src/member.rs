@@ -3,7 +3,6 @@
 //! Thread: attached ones only. A `Member` is not `Send` and lives in bodies that only an attached
 //! thread reaches, so dropping it may release at once (I1).
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -52,13 +51,54 @@ impl Drop for Member {
     }
 }
 
-/// A place for a member that may be filled, read and emptied through a shared body.
+/// A place for a member that may be filled, read and emptied through a shared body. Without a GIL who
+/// reads it while another thread does may find it empty, but nothing worse.
 #[derive(Default)]
-pub struct Place(Cell<Option<Member>>);
+pub struct Place(Slot);
+
+#[cfg(not(Py_GIL_DISABLED))]
+type Slot = std::cell::Cell<Option<Member>>;
+
+/// As a cell, for several threads at once.
+#[cfg(Py_GIL_DISABLED)]
+#[derive(Default)]
+struct Slot(std::sync::atomic::AtomicPtr<ffi::PyObject>);
+
+#[cfg(Py_GIL_DISABLED)]
+impl Slot {
+    fn new(member: Option<Member>) -> Self {
+        let slot = Slot::default();
+        slot.set(member);
+        slot
+    }
+
+    fn replace(&self, member: Option<Member>) -> Option<Member> {
+        let new = member.map_or(std::ptr::null_mut(), |m| ManuallyDrop::new(m).as_ptr());
+        // AcqRel: who takes a member sees the object behind it.
+        let old = self.0.swap(new, std::sync::atomic::Ordering::AcqRel);
+        // The reference that was the slot's.
+        NonNull::new(old).map(Member)
+    }
+
+    fn take(&self) -> Option<Member> {
+        self.replace(None)
+    }
+
+    fn set(&self, member: Option<Member>) {
+        drop(self.replace(member));
+    }
+}
+
+#[cfg(Py_GIL_DISABLED)]
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.set(None);
+    }
+}
 
 impl Place {
     pub fn new(object: Option<Obj<'_>>) -> Self {
-        Place(Cell::new(object.map(Member::new)))
+        Place(Slot::new(object.map(Member::new)))
     }
 
     /// A reference of its own: the place may change while the caller uses it.

@@ -1,6 +1,7 @@
 //! Classes with methods in Rust that Python may subclass and the garbage collector sees.
 //!
-//! Thread: any attached one. The body is shared: it changes through cells.
+//! Thread: any attached one. The body is shared: it changes through cells, under the GIL or in a
+//! critical section of the object.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -11,6 +12,7 @@ use pyo3_ffi as ffi;
 use crate::error::Builtin;
 use crate::member::Visit;
 use crate::module::{Args, Function};
+use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyError, PyResult, contain};
 
 /// A class whose instances hold `Self`.
@@ -205,8 +207,8 @@ unsafe extern "C" fn repr<T: Native>(object: *mut ffi::PyObject) -> *mut ffi::Py
     let result = contain("repr", || {
         // SAFETY: Python lends an instance for this call.
         let this = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(object)) };
-        // SAFETY: an instance of the class of `T`.
-        unsafe { body::<T>(&this) }.repr(&this)
+        // SAFETY: attached; Python lends the object. An instance of the class of `T`.
+        unsafe { locked(object, || body::<T>(&this).repr(&this)) }
     });
     give(py, result)
 }
@@ -281,12 +283,12 @@ pub(crate) fn give<'py>(
 /// The body of a method: the instance, what it holds, the arguments.
 pub type Method<T> = for<'a, 'py> fn(&Obj<'py>, &T, &Args<'a, 'py>) -> PyResult<'py, Obj<'py>>;
 
-/// Runs a method for a C call. For `method!`.
+/// Runs a method for a C call, in a critical section of the object if it `LOCKS`. For `method!`.
 ///
 /// # Safety
 /// A `METH_FASTCALL | METH_KEYWORDS` call by an attached thread; `this` is of the class of `T`.
 #[inline]
-pub unsafe fn enter<T: Native>(
+pub unsafe fn enter<T: Native, const LOCKS: bool>(
     method: Method<T>,
     this: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -301,7 +303,13 @@ pub unsafe fn enter<T: Native>(
         // SAFETY: lent for this call, as the caller says.
         let args = unsafe { Args::lent(py, args, count, names) };
         // SAFETY: the method descriptor has checked the class.
-        method(&this, unsafe { body::<T>(&this) }, &args)
+        let inner = unsafe { body::<T>(&this) };
+        if LOCKS {
+            // SAFETY: attached, and lent for this call.
+            unsafe { locked(this.as_ptr(), || method(&this, inner, &args)) }
+        } else {
+            method(&this, inner, &args)
+        }
     });
     give(py, result)
 }
@@ -320,7 +328,9 @@ pub unsafe fn read<T: Native>(
         // SAFETY: Python lends `this` for this call.
         let this = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(this)) };
         // SAFETY: the descriptor has checked the class.
-        get(&this, unsafe { body::<T>(&this) })
+        let inner = unsafe { body::<T>(&this) };
+        // SAFETY: attached, and lent for this call.
+        unsafe { locked(this.as_ptr(), || get(&this, inner)) }
     });
     give(py, result)
 }
@@ -346,7 +356,9 @@ pub unsafe fn write<T: Native>(
         // SAFETY: Python lends the value for this call.
         let value = unsafe { Borrowed::from_ptr(value) };
         // SAFETY: the descriptor has checked the class.
-        set(&this, unsafe { body::<T>(&this) }, &value)?;
+        let inner = unsafe { body::<T>(&this) };
+        // SAFETY: attached, and lent for this call.
+        unsafe { locked(this.as_ptr(), || set(&this, inner, &value)) }?;
         Ok(Obj::none(py))
     });
     let done = give(py, result);
@@ -358,10 +370,17 @@ pub unsafe fn write<T: Native>(
     0
 }
 
-/// `method!(Type, c"name", body, c"doc")`: an entry of a class's table of methods.
+/// `method!(Type, c"name", body, c"doc")`: an entry of a class's table of methods. With `open` at the
+/// end other threads may be in methods of the object meanwhile: it runs for long.
 #[macro_export]
 macro_rules! method {
-    ($type:ty, $name:expr, $body:path, $doc:expr) => {{
+    ($type:ty, $name:expr, $body:path, $doc:expr) => {
+        $crate::method!(@entry $type, $name, $body, $doc, true)
+    };
+    ($type:ty, $name:expr, $body:path, $doc:expr, open) => {
+        $crate::method!(@entry $type, $name, $body, $doc, false)
+    };
+    (@entry $type:ty, $name:expr, $body:path, $doc:expr, $locks:literal) => {{
         unsafe extern "C" fn call(
             this: *mut $crate::module::__ffi::PyObject,
             args: *const *mut $crate::module::__ffi::PyObject,
@@ -369,7 +388,7 @@ macro_rules! method {
             names: *mut $crate::module::__ffi::PyObject,
         ) -> *mut $crate::module::__ffi::PyObject {
             // SAFETY: Python calls it as the flags below say, on an instance of the class.
-            unsafe { $crate::native::enter::<$type>($body, this, args, count, names) }
+            unsafe { $crate::native::enter::<$type, $locks>($body, this, args, count, names) }
         }
         $crate::module::Function($crate::module::__ffi::PyMethodDef {
             ml_name: $name.as_ptr(),

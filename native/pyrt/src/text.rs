@@ -17,6 +17,36 @@ pub enum Characters<'a> {
     Ucs4(&'a [u32]),
 }
 
+/// Whether the form of a `str` is final; before 3.12 it may not be.
+#[inline]
+fn is_ready(text: *mut ffi::PyObject) -> bool {
+    #[cfg(not(Py_3_12))]
+    // SAFETY: I1, attached; a living `str`.
+    return unsafe { ffi::PyUnicode_IS_READY(text) } != 0;
+    #[cfg(Py_3_12)]
+    {
+        let _ = text;
+        true
+    }
+}
+
+/// Whether a ready `str` of one byte each is ASCII.
+///
+/// # Safety
+/// It is such a `str`.
+#[inline]
+unsafe fn is_ascii(text: *mut ffi::PyObject) -> bool {
+    #[cfg(not(Py_3_14))]
+    // SAFETY: the caller's word.
+    return unsafe { ffi::PyUnicode_IS_ASCII(text) } != 0;
+    // The characters of ASCII follow the short head, those of Latin-1 a longer one. A subclass has
+    // them elsewhere and passes for Latin-1, which takes longer and gives the same.
+    #[cfg(Py_3_14)]
+    // SAFETY: the caller's word.
+    return unsafe { ffi::PyUnicode_DATA(text) } as usize
+        == text as usize + size_of::<ffi::PyASCIIObject>();
+}
+
 impl<'py> Obj<'py> {
     /// A `str` from Rust text.
     pub fn text(py: Attached<'py>, text: &str) -> PyResult<'py, Self> {
@@ -92,11 +122,8 @@ impl<'py> Obj<'py> {
     #[inline]
     pub fn characters(&self) -> Option<Characters<'_>> {
         let object = self.as_ptr();
-        // SAFETY: I1, attached; a `str` whose form is final (before 3.12 it may not be).
-        unsafe {
-            if !self.is_text() || ffi::PyUnicode_IS_READY(object) == 0 {
-                return None;
-            }
+        if !self.is_text() || !is_ready(object) {
+            return None;
         }
         // SAFETY: a ready `str`; the same for the three reads below.
         let len = unsafe { ffi::PyUnicode_GET_LENGTH(object) } as usize;
@@ -107,7 +134,7 @@ impl<'py> Obj<'py> {
             Some(match ffi::PyUnicode_KIND(object) {
                 ffi::PyUnicode_1BYTE_KIND => {
                     let units = std::slice::from_raw_parts(data.cast(), len);
-                    if ffi::PyUnicode_IS_ASCII(object) != 0 {
+                    if is_ascii(object) {
                         Characters::Ascii(units)
                     } else {
                         Characters::Latin1(units)

@@ -58,13 +58,14 @@ pub(super) static METHODS: [Function; 34] = [
         schedule::schedule,
         c"A handle of asyncio's own has a time."
     ),
-    method!(LoopCore, c"_run", run::run, c"Turns until stop."),
-    method!(LoopCore, c"_run_once", run::run_once, c"One turn."),
+    method!(LoopCore, c"_run", run::run, c"Turns until stop.", open),
+    method!(LoopCore, c"_run_once", run::run_once, c"One turn.", open),
     method!(
         LoopCore,
         c"_step",
         run::step,
-        c"Turns without a wait, until nothing is to be done."
+        c"Turns without a wait, until nothing is to be done.",
+        open
     ),
     method!(
         LoopCore,

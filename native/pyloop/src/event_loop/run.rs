@@ -10,7 +10,7 @@ use pyrt::deferred::{Call, Deferrable};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::running::{Pause, check_signals};
-use pyrt::{Attached, Obj, PyError, PyResult};
+use pyrt::{Attached, Obj, PyError, PyResult, section};
 use reactor::{Host, Key, Outcome, Readiness};
 
 use super::{LoopCore, LoopReactor, Source, Work};
@@ -233,11 +233,19 @@ impl Host<Work, Source> for Driver<'_, '_> {
 /// `_run()`: turns until `stop`. `_run_once()`: one turn.
 fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, ()> {
     let py = this.py();
-    if core.turning.replace(true) {
+    // From here on other threads go through the inbox: so what they did before is done.
+    let (running, before) = section::alone(this, || {
+        let running = core.turning.replace(true);
+        let owner = core.owner.get();
+        if !running {
+            core.owner.set(pyrt::thread::ident());
+        }
+        (running, owner)
+    });
+    if running {
         let text = "This event loop is already running";
         return Err(PyError::new(py, Builtin::RuntimeError, text));
     }
-    let before = core.owner.replace(pyrt::thread::ident());
     let _here = crate::visit::runs_here(core.visitors());
     let mut driver = Driver {
         core,
@@ -249,9 +257,11 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
         failure: None,
     };
     let done = drive(core, &mut driver);
-    core.current.set(core.reactor);
-    core.owner.set(before);
-    core.turning.set(false);
+    section::alone(this, || {
+        core.current.set(core.reactor);
+        core.owner.set(before);
+        core.turning.set(false);
+    });
     done
 }
 

@@ -10,6 +10,7 @@ use pyo3_ffi as ffi;
 
 use super::{Call, Comparison, Deferrable, Record, lent};
 use crate::native::give;
+use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyResult, contain};
 
 pub(super) unsafe extern "C" fn dealloc<T: Deferrable>(object: *mut ffi::PyObject) {
@@ -43,7 +44,9 @@ pub(super) unsafe extern "C" fn repr<T: Deferrable>(
     let py = unsafe { Attached::assume() };
     // SAFETY: Python calls it with an instance.
     let call = unsafe { lent::<T>(object) };
-    give(py, contain("repr", || T::repr(&call, py)))
+    // SAFETY: attached; Python lends the object.
+    let result = contain("repr", || unsafe { locked(object, || T::repr(&call, py)) });
+    give(py, result)
 }
 
 pub(super) unsafe extern "C" fn hash<T: Deferrable>(object: *mut ffi::PyObject) -> ffi::Py_hash_t {
@@ -98,7 +101,8 @@ pub unsafe fn read<T: Deferrable>(
     let result = contain("getter", || {
         // SAFETY: the descriptor has checked the class.
         let call = unsafe { lent::<T>(this) };
-        get(&call, py)
+        // SAFETY: attached, and lent for this call.
+        unsafe { locked(this, || get(&call, py)) }
     });
     give(py, result)
 }
