@@ -156,6 +156,9 @@ def __getattr__(name: str) -> Any:
     if name == "dag":
         return importlib.import_module("erlang.dag")
     if name in _LATER:
+        if name != "SharedDict":
+            # First: in a node its import brings our loop, which must not be half imported then.
+            importlib.import_module("asyncio")
         value = getattr(importlib.import_module(_LATER[name]), name)
         globals()[name] = value
         return value
