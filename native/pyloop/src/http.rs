@@ -7,6 +7,7 @@
 mod chunked;
 mod config;
 mod connection;
+mod forwarded;
 mod head;
 mod incoming;
 mod request;

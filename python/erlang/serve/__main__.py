@@ -36,6 +36,7 @@ HELP = {
     "header_timeout": "seconds for a head to be complete",
     "idle_timeout": "seconds without a request, or without progress in one",
     "stop_timeout": "seconds for requests to be answered at the end",
+    "trusted_proxies": "addresses, networks, `unix` or `*`: whose forwarded headers are believed",
     "ws_max_size": "bytes of a WebSocket message",
     "ws_deflate": "compress WebSocket messages where the client can",
     "ws_ping_interval": "seconds of silence before a WebSocket is pinged, 0 for never",

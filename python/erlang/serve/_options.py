@@ -44,6 +44,9 @@ class Options:
     idle_timeout: float = 60.0
     #: Seconds that ``stop`` waits for requests to be answered.
     stop_timeout: float = 30.0
+    #: Proxies whose ``x-forwarded-for`` and ``x-forwarded-proto`` are believed: addresses and
+    #: networks with commas between, ``unix`` for peers of a Unix socket, ``*`` for anyone.
+    trusted_proxies: str = ""
     #: Bytes of a WebSocket message; more is closed with 1009.
     ws_max_size: int = 16 * 1024 * 1024
     #: Compresses messages where the client can.
@@ -66,8 +69,16 @@ class Options:
 
     def native(self) -> dict[str, Any]:
         """For ``HttpServer.start``."""
-        own = dataclasses.asdict(self)
-        return {**own, "extensions": {}, "socket_extensions": {"websocket.http.response": {}}}
+        extensions: dict[str, Any] = {
+            "http.response.early_hint": {},
+            "http.response.trailers": {},
+            "http.response.pathsend": {},
+        }
+        return {
+            **dataclasses.asdict(self),
+            "extensions": extensions,
+            "socket_extensions": {"websocket.http.response": {}},
+        }
 
     def ssl_context(self) -> ssl.SSLContext | None:
         if self.certificate is None:

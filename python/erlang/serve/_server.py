@@ -128,6 +128,14 @@ class Server:
         if self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 
+    async def send_file(self, request: Any, transport: Any, path: str) -> None:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if request._file_begins(size) and size:
+                loop = asyncio.get_running_loop()
+                await loop.sendfile(transport, file, 0, size)
+        request._file_ended()
+
     def access(self, scope: dict[str, Any], status: int) -> None:
         client = scope.get("client")
         query = scope["query_string"]

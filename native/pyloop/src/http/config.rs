@@ -3,6 +3,7 @@
 use pyrt::error::Builtin;
 use pyrt::{Obj, PyError, PyResult};
 
+use super::forwarded::Trusted;
 use super::head::Limits;
 
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Config {
     pub server_header: String,
     pub access_log: bool,
     pub socket: SocketConfig,
+    /// Proxies that say who the client is.
+    pub trusted: Trusted,
 }
 
 /// What concerns WebSockets.
@@ -71,6 +74,7 @@ impl Config {
             root_path: want(options, "root_path")?.as_utf8()?.to_owned(),
             server_header: want(options, "server_header")?.as_utf8()?.to_owned(),
             access_log: want(options, "access_log")?.is_truthy()?,
+            trusted: trusted(options)?,
             socket: SocketConfig {
                 most: count("ws_max_size")?,
                 packs: want(options, "ws_deflate")?.is_truthy()?,
@@ -79,6 +83,13 @@ impl Config {
             },
         })
     }
+}
+
+fn trusted<'py>(options: &Obj<'py>) -> PyResult<'py, Trusted> {
+    Trusted::parse(want(options, "trusted_proxies")?.as_utf8()?).map_err(|word| {
+        let text = format!("trusted_proxies: '{word}' is no address or network");
+        PyError::new(options.py(), Builtin::ValueError, &text)
+    })
 }
 
 fn ticks(timeout: f64, tick: f64) -> u32 {

@@ -40,6 +40,8 @@ pub struct Facts {
     /// `Upgrade: websocket`, and the connection says so.
     pub websocket: bool,
     pub is_head: bool,
+    /// `TE: trailers`
+    pub trailers: bool,
 }
 
 /// A head that may be served.
@@ -132,11 +134,16 @@ fn judge(method: &str, modern: bool, headers: &[Header<'_>]) -> Result<Facts, u1
         expects: false,
         websocket: false,
         is_head: method == "HEAD",
+        trailers: false,
     };
     let (mut hosts, mut upgrade, mut upgrades) = (0, false, false);
     for header in headers {
         let name = header.name;
         match name.len() {
+            2 if name.eq_ignore_ascii_case("te") => {
+                let words = header.value.split(|byte| *byte == b',');
+                facts.trailers |= words.into_iter().any(|word| is(word, "trailers"));
+            }
             4 if name.eq_ignore_ascii_case("host") => hosts += 1,
             6 if name.eq_ignore_ascii_case("expect") => {
                 facts.expects = modern && is(header.value, "100-continue");

@@ -214,8 +214,15 @@ fn receive<'py>(this: &Obj<'py>, own: &Request, args: &Args<'_, 'py>) -> Answer<
 fn send<'py>(this: &Obj<'py>, own: &Request, args: &Args<'_, 'py>) -> Answer<'py> {
     let py = args.py();
     let message = args.want(0, "message")?;
+    let server = own.connection(py).server(py);
+    if !server.is_here(py)? {
+        return Wait::to_send(&server.types.wait.obj(py), this, &message);
+    }
     match &own.socket {
         Some(session) => ws::message(own, session, &message)?,
+        None if respond::is_path(own, &message)? => {
+            return respond::more::path(own, this, &message);
+        }
         None => respond::message(own, &message)?,
     }
     let connection = own.connection(py);
@@ -237,7 +244,7 @@ fn app_done<'py>(this: &Obj<'py>, own: &Request, args: &Args<'_, 'py>) -> Answer
     Ok(Obj::none(py))
 }
 
-static METHODS: [Function; 4] = [
+static METHODS: [Function; 6] = [
     method!(
         Request,
         c"receive",
@@ -255,6 +262,18 @@ static METHODS: [Function; 4] = [
         c"_app_done",
         app_done,
         c"The application has returned."
+    ),
+    method!(
+        Request,
+        c"_file_begins",
+        respond::more::file_begins,
+        c"Sends the head before a file."
+    ),
+    method!(
+        Request,
+        c"_file_ended",
+        respond::more::file_ended,
+        c"A file was sent."
     ),
     END,
 ];

@@ -11,6 +11,7 @@ use super::request::Request;
 use super::status::reason;
 
 pub mod head;
+pub mod more;
 
 /// A body of at least this size is not copied to lie behind its head.
 const LARGE: usize = 128 * 1024;
@@ -34,6 +35,8 @@ enum Stage {
     /// The head is made, and waits for the first piece of the body.
     Ready,
     Body,
+    /// The body is complete, what was announced to follow it is not.
+    Trailers,
     Done,
 }
 
@@ -48,6 +51,8 @@ pub struct Outgoing {
     /// The application gave its own.
     length: Option<u64>,
     has_date: bool,
+    /// `http.response.trailers` will come.
+    trailers: bool,
 }
 
 impl Outgoing {
@@ -60,6 +65,7 @@ impl Outgoing {
             head: Vec::new(),
             length: None,
             has_date: false,
+            trailers: false,
         }
     }
 
@@ -72,7 +78,7 @@ impl Outgoing {
     }
 
     pub fn has_begun(&self) -> bool {
-        matches!(self.stage, Stage::Body | Stage::Done)
+        matches!(self.stage, Stage::Body | Stage::Trailers | Stage::Done)
     }
 }
 
@@ -87,8 +93,16 @@ pub fn message<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, ()> {
     match kind.as_utf8()? {
         "http.response.start" => head::start(own, message),
         "http.response.body" => body(own, message),
+        "http.response.early_hint" => more::early_hint(own, message),
+        "http.response.trailers" => more::trailers(own, message),
         other => wrong(py, &format!("{other:?} is not sent in an http connection")),
     }
+}
+
+/// Whether a message is `http.response.pathsend`, which is awaited otherwise.
+pub fn is_path<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, bool> {
+    let ready = own.out.borrow().stage == Stage::Ready;
+    Ok(ready && kind(own, message)?.as_utf8()? == "http.response.pathsend")
 }
 
 /// The type of a message.
@@ -129,7 +143,9 @@ pub fn body<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, ()> {
     }
     match own.out.borrow().stage {
         Stage::Fresh => return wrong(py, "http.response.body came before http.response.start"),
-        Stage::Done => return wrong(py, "http.response.body came after the end of the response"),
+        Stage::Trailers | Stage::Done => {
+            return wrong(py, "http.response.body came after the end of the response");
+        }
         Stage::Ready | Stage::Body => {}
     }
     let more = match message.dict_get(&names.more_body.get(py))? {
@@ -139,6 +155,10 @@ pub fn body<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, ()> {
     let data = message.dict_get(&names.body.get(py))?;
     with_bytes(data, |bytes, object| write(own, py, bytes, object, more))?;
     if more {
+        return Ok(());
+    }
+    if own.out.borrow().trailers {
+        own.out.borrow_mut().stage = Stage::Trailers;
         return Ok(());
     }
     finish(own, py)
@@ -188,7 +208,10 @@ fn write<'py>(
         out.extend_from_slice(b"\r\n");
     }
     if chunked && !more {
-        out.extend_from_slice(b"0\r\n\r\n");
+        out.extend_from_slice(b"0\r\n");
+        if !own.out.borrow().trailers {
+            out.extend_from_slice(b"\r\n");
+        }
     }
     if out.is_empty() {
         return Ok(());

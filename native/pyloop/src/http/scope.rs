@@ -50,10 +50,40 @@ pub fn build<'py>(
         &Obj::bytes(py, query.as_bytes())?,
     )?;
     scope.dict_set(&names.headers.get(py), &headers(connection, py, head)?)?;
+    if !parts.config.trusted.is_empty() {
+        look_behind_proxies(connection, &scope, head)?;
+    }
     if let Some(state) = parts.state.get(py) {
         scope.dict_set(&names.state.get(py), &state.dict_copy()?)?;
     }
     Ok(Some(scope))
+}
+
+/// The client and its scheme are what trusted proxies say.
+fn look_behind_proxies<'py>(
+    connection: &Connection,
+    scope: &Obj<'py>,
+    head: &Head<'_>,
+) -> PyResult<'py, ()> {
+    let py = scope.py();
+    let server = connection.server(py);
+    let (names, trusted) = (&server.types.names, &server.parts(py)?.config.trusted);
+    let peer = scope.dict_get(&names.client.get(py))?;
+    let host = peer.as_ref().and_then(|peer| peer.tuple_item(0));
+    let host = host.as_ref().and_then(|host| host.as_utf8().ok());
+    if !trusted.has_peer(host) {
+        return Ok(());
+    }
+    if let Some(client) = trusted.client(head.headers) {
+        let client = [Obj::text(py, &client)?, Obj::int(py, 0)?];
+        let client = Obj::tuple(py, client.into_iter())?;
+        scope.dict_set(&names.client.get(py), &client)?;
+    }
+    if let Some(secure) = trusted.is_secure(head.headers) {
+        let scheme = if secure { &names.https } else { &names.http };
+        scope.dict_set(&names.scheme.get(py), &scheme.get(py))?;
+    }
+    Ok(())
 }
 
 /// Makes the scope one of a WebSocket.

@@ -33,6 +33,8 @@ pub struct Parts {
     /// The same for WebSockets.
     pub socket_extensions: Place,
     pub config: Config,
+    /// The thread of the loop, as Python counts them.
+    pub thread: u64,
 }
 
 /// Numbers that change.
@@ -82,6 +84,11 @@ impl Server {
 
     pub fn app<'py>(&self, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
         self.parts(py)?.app.get(py).ok_or_else(|| gone(py))
+    }
+
+    /// Whether this is the loop's thread.
+    pub fn is_here<'py>(&self, py: Attached<'py>) -> PyResult<'py, bool> {
+        Ok(self.parts(py)?.thread == pyrt::thread::ident())
     }
 
     /// A number for a connection or a task.

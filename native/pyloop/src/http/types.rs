@@ -29,7 +29,7 @@ names! {
     http_version = "http_version", server = "server", client = "client", scheme = "scheme",
     root_path = "root_path", path = "path", raw_path = "raw_path", query_string = "query_string",
     headers = "headers", method = "method", state = "state", extensions = "extensions",
-    body = "body", more_body = "more_body", status = "status",
+    body = "body", more_body = "more_body", status = "status", trailers = "trailers",
     subprotocols = "subprotocols", subprotocol = "subprotocol", text = "text", bytes = "bytes",
     code = "code", reason = "reason",
     // Values.

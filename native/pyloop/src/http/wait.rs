@@ -27,6 +27,8 @@ pub struct Wait {
     need: Need,
     /// The iterator of the future that is waited for.
     inner: Place,
+    /// What is still to be sent: `send` was called on a thread that is not the loop's.
+    message: Place,
 }
 
 impl Wait {
@@ -39,6 +41,23 @@ impl Wait {
             request: Place::new(request.cloned()),
             need,
             inner: Place::default(),
+            message: Place::default(),
+        };
+        // SAFETY: called with the class of `Wait` only.
+        unsafe { pyrt::native::instance(class, wait) }
+    }
+
+    /// Sends when it is awaited, which is on the loop's thread.
+    pub fn to_send<'py>(
+        class: &Obj<'py>,
+        request: &Obj<'py>,
+        message: &Obj<'py>,
+    ) -> PyResult<'py, Obj<'py>> {
+        let wait = Wait {
+            request: Place::new(Some(request.clone())),
+            need: Need::Nothing,
+            inner: Place::default(),
+            message: Place::new(Some(message.clone())),
         };
         // SAFETY: called with the class of `Wait` only.
         unsafe { pyrt::native::instance(class, wait) }
@@ -51,6 +70,10 @@ impl Awaitable for Wait {
         let Some(request) = self.request.get(py) else {
             return Ok(Step::Done(None));
         };
+        if let Some(message) = self.message.take(py) {
+            let sent = request.call_method(c"send", &[&message])?;
+            self.inner.set(Some(sent.call_method(c"__await__", &[])?));
+        }
         if let Some(inner) = self.inner.take(py)
             && let Some(future) = inner.next()?
         {
@@ -73,6 +96,7 @@ impl Awaitable for Wait {
 
     fn abandon(&self) {
         self.inner.set(None);
+        self.message.set(None);
         self.request.set(None);
     }
 }
@@ -106,6 +130,7 @@ impl Native for Wait {
     fn traverse(&self, visit: &mut Visit) {
         visit.place(&self.request);
         visit.place(&self.inner);
+        visit.place(&self.message);
     }
 
     fn clear(&self, _py: Attached<'_>) {

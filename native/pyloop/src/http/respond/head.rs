@@ -47,6 +47,9 @@ pub fn start<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, ()> {
     if let Some(headers) = message.dict_get(&names.headers.get(py))? {
         each(&headers, |name, value| made.add(py, name, value))?;
     }
+    if let Some(trailers) = message.dict_get(&names.trailers.get(py))? {
+        made.trailers = trailers.is_truthy()?;
+    }
     made.stage = Stage::Ready;
     *own.out.borrow_mut() = made;
     Ok(())
@@ -105,6 +108,13 @@ pub fn check<'py>(py: Attached<'py>, name: &[u8], value: &[u8]) -> PyResult<'py,
     Err(PyError::new(py, Builtin::ValueError, &text))
 }
 
+pub fn line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
 impl Outgoing {
     fn add<'py>(&mut self, py: Attached<'py>, name: &[u8], value: &[u8]) -> PyResult<'py, ()> {
         check(py, name, value)?;
@@ -129,10 +139,7 @@ impl Outgoing {
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => return Ok(()),
             _ => {}
         }
-        self.head.extend_from_slice(name);
-        self.head.extend_from_slice(b": ");
-        self.head.extend_from_slice(value);
-        self.head.extend_from_slice(b"\r\n");
+        line(&mut self.head, name, value);
         Ok(())
     }
 }
@@ -143,7 +150,7 @@ pub(super) fn seal(state: &mut Outgoing, own: &Request, server: &Server, len: us
     state.framing = match state.length {
         _ if bare => Framing::Nothing,
         Some(length) => Framing::Length(length),
-        None if !more => Framing::Length(len as u64),
+        None if !(more || state.trailers && own.facts.modern) => Framing::Length(len as u64),
         None if own.facts.modern => Framing::Chunked,
         None => Framing::Close,
     };

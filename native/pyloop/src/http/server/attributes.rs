@@ -76,6 +76,7 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
         extensions: Place::new(extensions),
         socket_extensions: Place::new(socket_extensions),
         config: Config::from(&options)?,
+        thread: pyrt::thread::ident(),
     };
     if server.parts.set(parts).is_err() {
         let text = "start() was called before";

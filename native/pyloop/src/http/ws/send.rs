@@ -69,7 +69,7 @@ fn accept<'py>(own: &Request, session: &RefCell<Session>, message: &Obj<'py>) ->
             let text = format!("the client did not offer the subprotocol {chosen:?}");
             return Err(PyError::new(py, Builtin::ValueError, &text));
         }
-        add(&mut out, b"sec-websocket-protocol", chosen.as_bytes());
+        head::line(&mut out, b"sec-websocket-protocol", chosen.as_bytes());
     }
     if let Some(headers) = message.dict_get(&names.headers.get(py))?
         && !headers.is_none()
@@ -81,7 +81,7 @@ fn accept<'py>(own: &Request, session: &RefCell<Session>, message: &Obj<'py>) ->
                 let text = format!("the header {name} is the server's to send");
                 return Err(PyError::new(py, Builtin::ValueError, &text));
             }
-            add(&mut out, name, value);
+            head::line(&mut out, name, value);
             Ok(())
         })?;
     }
@@ -96,13 +96,6 @@ fn accept<'py>(own: &Request, session: &RefCell<Session>, message: &Obj<'py>) ->
     connection.write(py, &out)?;
     respond::log_access(own, py, 101)?;
     connection.pump_soon(&own.connection.obj(py))
-}
-
-fn add(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Headers that belong to the handshake.
