@@ -151,10 +151,14 @@ _LATER = {
 }
 
 
+# Modules of this package; an Erlang function of such a name is called with `erlang.call`.
+_PARTS = frozenset({"dag", "reactor", "serve"})
+
+
 def __getattr__(name: str) -> Any:
     """``erlang.name(*args)`` calls the Erlang function registered as ``name``."""
-    if name == "dag":
-        return importlib.import_module("erlang.dag")
+    if name in _PARTS:
+        return importlib.import_module(f"erlang.{name}")
     if name in _LATER:
         if name != "SharedDict":
             # First: in a node its import brings our loop, which must not be half imported then.
