@@ -35,7 +35,8 @@
     counts :: atomics:atomics_ref(),
     max :: pos_integer()
 }).
--record(entry, {id :: binary(), key :: term(), value :: term(), version :: integer()}).
+%% The other types are those of patterns.
+-record(entry, {id :: binary() | '_', key :: term(), value :: term(), version :: integer() | '_'}).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
