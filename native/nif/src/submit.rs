@@ -89,8 +89,8 @@ const MEET: Duration = Duration::from_micros(8);
 fn meet<'a>(env: Env<'a>, ticket: &Ticket, slot: &Slot) -> Option<Term<'a>> {
     let answered = ticket.meet.wait(MEET);
     slot.patience.learn(answered.is_some());
-    // One per cent of a time slice: 10 µs or so.
-    rustler::schedule::consume_timeslice(env, 1);
+    // A process that waited for its message would let the others run: ten calls and it does.
+    rustler::schedule::consume_timeslice(env, 10);
     let Answered { job, body } = answered?;
     let answer = job.env.copy_to(env, body);
     ticket.finish();
