@@ -40,6 +40,7 @@
     a_task_nobody_waits_for_runs/1,
     an_idle_loop_costs_nothing/1,
     loops_without_threads_share_one/1,
+    a_loop_that_is_stopped_in_its_step_is_closed_after_it/1,
     asyncio_is_not_imported_before_it_is_needed/1,
     stopping_the_application_answers_who_waits/1
 ]).
@@ -390,6 +391,14 @@ loops_without_threads_share_one(_Config) ->
     ?assertReason({bad_argument, _}, py_event_loop:start_link(#{driver => bus})),
     [ok = gen_server:stop(Loop) || Loop <- [First | Loops]],
     ok.
+
+a_loop_that_is_stopped_in_its_step_is_closed_after_it(_Config) ->
+    {ok, Loop} = py_event_loop:start_link(#{driver => beam}),
+    Request = #{module => py_asyncs, func => holds, args => [self(), 0.3]},
+    {ok, _} = py_event_loop:run_async(Loop, Request),
+    ok = py_test:message(<<"blocks">>),
+    ok = gen_server:stop(Loop),
+    ok = py_test:eventually(fun() -> {ok, true} =:= py:call(py_asyncs, all_closed, []) end).
 
 %% A coroutine that waits, on this loop.
 on(Loop) ->

@@ -5,6 +5,8 @@ import functools
 import threading
 import time
 
+import erlang
+
 
 async def one():
     return 1
@@ -38,6 +40,19 @@ async def where():
 
 async def which():
     return id(asyncio.get_running_loop())
+
+
+kept = []
+
+
+async def holds(pid, seconds):
+    kept.append(asyncio.get_running_loop())
+    erlang.send(pid, "blocks")
+    time.sleep(seconds)
+
+
+def all_closed():
+    return all(loop.is_closed() for loop in kept)
 
 
 def later(value):

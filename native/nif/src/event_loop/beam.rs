@@ -30,6 +30,8 @@ pub struct Beam {
     object: Mutex<Option<Kept>>,
     /// It is in the queue of the thread.
     queued: AtomicBool,
+    /// A thread is in a step of it; one that was left behind may be so for long.
+    stepping: AtomicBool,
     /// The owner has asked for a step and waits for its end.
     asked: AtomicBool,
     /// The deadline that the owner knows.
@@ -45,6 +47,7 @@ impl Beam {
             owner,
             object: Mutex::new(None),
             queued: AtomicBool::new(false),
+            stepping: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             told: AtomicI64::new(UNTOLD),
         }
@@ -148,6 +151,10 @@ fn next(number: u64) -> Option<Arc<Loop>> {
 }
 
 fn step(py: Attached<'_>, this: &Arc<Loop>, beam: &Beam) {
+    if beam.stepping.swap(true, Ordering::AcqRel) {
+        // Whoever is in it looks again when it comes out.
+        return;
+    }
     let stepped = if this.is_open() {
         one_step(py, this, beam)
     } else {
@@ -162,6 +169,11 @@ fn step(py: Attached<'_>, this: &Arc<Loop>, beam: &Beam) {
             let message = env.tuple(&[Raw::atom(atoms::py_worker_down()), why]);
             env.send(&beam.owner, message);
         });
+    }
+    beam.stepping.store(false, Ordering::Release);
+    if !this.is_open() && lock(&beam.object).is_some() {
+        // Closed meanwhile: the loop is ended by the next step.
+        schedule(this);
     }
 }
 
