@@ -143,9 +143,9 @@ value({one_of, Choices}, Choice) ->
         false -> error
     end;
 value(path, undefined) -> {ok, undefined};
-value(path, Path) -> text(Path);
+value(path, Path) -> py_text:one(Path);
 value(text, undefined) -> {ok, undefined};
-value(text, Text) -> text(Text);
+value(text, Text) -> py_text:one(Text);
 value(names, Names) -> names(Names, []).
 
 names([], Done) ->
@@ -153,27 +153,11 @@ names([], Done) ->
 names([Name | Rest], Done) when is_atom(Name) ->
     names([atom_to_binary(Name) | Rest], Done);
 names([Name | Rest], Done) when is_binary(Name); is_list(Name) ->
-    case text(Name) of
+    case py_text:one(Name) of
         {ok, Text} -> names(Rest, [Text | Done]);
         error -> error
     end;
 names(_, _) ->
-    error.
-
-%% A non-empty string or binary without a NUL, which no path, name or URL may hold.
-text(Text) when is_binary(Text); is_list(Text) ->
-    try unicode:characters_to_binary(Text) of
-        Binary when is_binary(Binary), Binary =/= <<>> ->
-            case binary:match(Binary, <<0>>) of
-                nomatch -> {ok, Binary};
-                _ -> error
-            end;
-        _ ->
-            error
-    catch
-        error:badarg -> error
-    end;
-text(_) ->
     error.
 
 refuse(Key, Kind, Value) ->

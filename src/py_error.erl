@@ -310,9 +310,4 @@ printable(Other) ->
 
 join_lines(Lines) -> text("~ts", [lists:join($\n, Lines)]).
 
--spec text(io:format(), [term()]) -> unicode:unicode_binary().
-text(Format, Args) ->
-    %% io_lib gives characters, so the conversion cannot stop half way.
-    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
-    true = is_binary(Text),
-    Text.
+text(Format, Args) -> py_text:format(Format, Args).

@@ -5,7 +5,7 @@
 %% Never: lets a requirement of a list be an option of the installer.
 -module(py_requirements).
 
--export([read/1, digest/1, is_empty/1, text/1, texts/1]).
+-export([read/1, digest/1, is_empty/1]).
 
 -export_type([wanted/0]).
 
@@ -19,12 +19,12 @@
 read([]) ->
     {ok, {specs, []}};
 read([First | _] = Specs) when is_binary(First); is_list(First) ->
-    case texts(Specs) of
+    case py_text:all(Specs) of
         {ok, Texts} -> read_specs(Texts, []);
         error -> bad("the requirements must be strings or binaries, got ~tP", [Specs, 20])
     end;
 read(Path) ->
-    case text(Path) of
+    case py_text:one(Path) of
         {ok, Text} ->
             File = filename:absname(Text),
             case file_digest(File, ?MAX_INCLUDES) of
@@ -93,37 +93,5 @@ includes(File, Text) ->
             []
     end.
 
-%% A string or binary without a NUL, and not empty.
--spec text(term()) -> {ok, binary()} | error.
-text(Text) when is_binary(Text); is_list(Text) ->
-    try unicode:characters_to_binary(Text) of
-        Binary when is_binary(Binary), Binary =/= <<>> ->
-            case binary:match(Binary, <<0>>) of
-                nomatch -> {ok, Binary};
-                _ -> error
-            end;
-        _ ->
-            error
-    catch
-        error:badarg -> error
-    end;
-text(_) ->
-    error.
-
--spec texts(term()) -> {ok, [binary()]} | error.
-texts(List) -> texts(List, []).
-
-texts([], Done) ->
-    {ok, lists:reverse(Done)};
-texts([Each | Rest], Done) ->
-    case text(Each) of
-        {ok, Text} -> texts(Rest, [Text | Done]);
-        error -> error
-    end;
-texts(_, _) ->
-    error.
-
 bad(Format, Args) ->
-    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
-    true = is_binary(Text),
-    {error, {bad_argument, Text}}.
+    {error, {bad_argument, py_text:format(Format, Args)}}.

@@ -242,7 +242,7 @@ settings(Options) ->
 
 checked(#{installer := Installer, timeout := Timeout, extra_args := Extra}) ->
     IsTimeout = Timeout =:= infinity orelse (is_integer(Timeout) andalso Timeout > 0),
-    case {installer(Installer), IsTimeout, py_requirements:texts(Extra)} of
+    case {installer(Installer), IsTimeout, py_text:all(Extra)} of
         {{ok, Program}, true, {ok, Args}} ->
             {ok, #{installer => Program, timeout => Timeout, extra_args => Args}};
         {{error, _} = Error, _, _} ->
@@ -269,7 +269,7 @@ installer(Other) ->
     bad("installer must be auto, pip or uv, got ~tP", [Other, 10]).
 
 absolute(Path) ->
-    case py_requirements:text(Path) of
+    case py_text:one(Path) of
         {ok, Text} -> {ok, filename:absname(Text)};
         error -> bad("the path of a virtual environment must be a string or binary, got ~tP", [Path, 10])
     end.
@@ -303,6 +303,4 @@ write(File, Text) ->
 
 -spec bad(io:format(), [term()]) -> {error, {bad_argument, binary()}}.
 bad(Format, Args) ->
-    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
-    true = is_binary(Text),
-    {error, {bad_argument, Text}}.
+    {error, {bad_argument, py_text:format(Format, Args)}}.
