@@ -94,7 +94,7 @@ WORDS
 run_python_bench() {
     run_bench_name=$1
     shift
-    setup build
+    setup "bench_$run_bench_name"
     choose_pythons newest
     select_python "$(first_line "$chosen")"
     use_venv bench "bench-$py_tag" && install_wheel || exit 1

@@ -65,6 +65,12 @@ need_for_check() {
     need_venv_package
 }
 
+# need_for_bench NAME: of a benchmark in Python.
+need_for_bench() {
+    need_venv_package
+    [ "$1" != asgi ] || need_command wrk wrk
+}
+
 need_proper_headers() {
     for need_proper_file in "$erl_root"/lib/proper-*/include/proper.hrl; do break; done
     need erlang-proper-dev "$need_proper_file"
@@ -81,7 +87,7 @@ $pythons
 ROWS
 }
 
-# setup build|test|check|valgrind: leaves every tool that this purpose needs on PATH, or exits with 3.
+# setup build|test|check|valgrind|bench_NAME: leaves every tool that this purpose needs on PATH, or exits with 3.
 setup() {
     find_cargo
     find_erlang
@@ -92,6 +98,7 @@ setup() {
         test) need_for_test ;;
         check) need_for_check ;;
         valgrind) need_venv_package && need_command valgrind valgrind ;;
+        bench_*) need_for_bench "${1#bench_}" ;;
     esac
     [ -z "$missing" ] || install_missing
     check_otp

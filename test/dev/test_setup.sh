@@ -59,8 +59,20 @@ only_what_is_not_there_is_missing() {
     same " erlang-public-key" "$missing"
 }
 
+each_benchmark_needs_its_own() {
+    mkdir -p "$work/bin"
+    PATH=$work/bin
+    pythons=''
+    missing=''
+    need_for_bench loop
+    same "" "$missing"
+    need_for_bench asgi
+    same " wrk" "$missing"
+}
+
 prove "root installs the missing packages, each once" root_installs
 prove "sudo without a password installs them too" sudo_installs
 prove "without root and sudo the one command to type is shown" others_are_told_the_command
 prove "an install that fails shows apt's words" a_failed_install_ends_it
 prove "only what is not there is missing" only_what_is_not_there_is_missing
+prove "a benchmark installs what it measures with" each_benchmark_needs_its_own
