@@ -9,13 +9,16 @@ import logging
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any, get_type_hints
 
 import erlang
-from erlang.serve._lifespan import LifespanFailed
-from erlang.serve._load import AppNotFound, load
+from erlang.serve._crew import KINDS, Failed, Order, check_kind, leave
+from erlang.serve._load import load
 from erlang.serve._options import Options
 from erlang.serve._server import Server
+from erlang.serve._supervise import Supervisor, address_text, listen, say
+from erlang.serve._worker import LOG_FORMAT, TOLD_IN_A_SENTENCE
 
 HELP = {
     "host": "the address to listen on",
@@ -57,6 +60,10 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--factory", action="store_true", help="call the attribute for the app")
     parser.add_argument("--app-dir", default=".", help="where to look for the module")
     parser.add_argument("--log-level", default="info", help="debug, info, warning or error")
+    parser.add_argument("--workers", type=int, default=1, help="how many serve at the same time")
+    parser.add_argument("--worker-kind", choices=KINDS, default="auto", help="what a worker is")
+    parser.add_argument("--reload", action="store_true", help="start again when a file changes")
+    parser.add_argument("--reload-dir", action="append", help="what to watch instead of --app-dir")
     hints = get_type_hints(Options)
     for field in dataclasses.fields(Options):
         flag, kind, text = "--" + field.name.replace("_", "-"), hints[field.name], HELP[field.name]
@@ -72,18 +79,11 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def address_text(address: Any, secure: bool) -> str:
-    if isinstance(address, str):
-        return f"unix:{address}"
-    host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    return f"{'https' if secure else 'http'}://{host}:{address[1]}"
-
-
 async def main(app: Any, options: Options) -> None:
     server = Server(app, options)
     await server.start()
     for address in server.addresses:
-        print(f"serving on {address_text(address, options.certificate is not None)}", flush=True)
+        say(f"serving on {address_text(address, options.certificate is not None)}")
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
@@ -99,22 +99,44 @@ async def main(app: Any, options: Options) -> None:
     await server.stop()
 
 
+async def supervise(order: Order, given: dict[str, Any]) -> None:
+    with listen(order.options) as listener:
+        supervisor = Supervisor(order, listener)
+        try:
+            if given["reload"]:
+                await supervisor.reload(given["reload_dir"] or [sys.path[0]])
+            else:
+                await supervisor.crew(given["worker_kind"], given["workers"])
+        finally:
+            if order.options.uds is not None:
+                with suppress(OSError):
+                    os.unlink(order.options.uds)
+
+
 def run(arguments: list[str] | None = None) -> int:
     given = vars(parser().parse_args(arguments))
-    logging.basicConfig(
-        level=given.pop("log_level").upper(),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
-    sys.path.insert(0, os.path.abspath(given.pop("app_dir")))
-    name, factory = given.pop("app"), given.pop("factory")
+    level = given["log_level"].upper()
+    logging.basicConfig(level=level, format=LOG_FORMAT)
+    sys.path.insert(0, os.path.abspath(given["app_dir"]))
+    name, factory = given["app"], given["factory"]
     try:
-        options = Options(**given)
-        erlang.run(main(load(name, factory=factory), options))
-    except (AppNotFound, LifespanFailed, OSError, ValueError) as error:
+        options = Options(
+            **{field.name: given[field.name] for field in dataclasses.fields(Options)}
+        )
+        if given["workers"] < 1:
+            raise ValueError("workers must be at least 1")
+        if given["reload"] and given["workers"] > 1:
+            raise ValueError("reload is for one worker")
+        check_kind(given["worker_kind"])
+        if given["reload"] or given["workers"] > 1:
+            erlang.run(supervise(Order(name, factory, level, options), given))
+        else:
+            erlang.run(main(load(name, factory=factory), options))
+    except (Failed, *TOLD_IN_A_SENTENCE) as error:
         print(f"erlang.serve: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    leave(run())

@@ -6,7 +6,11 @@ The cases of the ASGI specification run against our server on both loops and aga
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, closing, suppress
+import re
+import subprocess
+import sys
+import threading
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -16,7 +20,8 @@ import erlang
 from erlang.serve import Options, Server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from pathlib import Path
 
 LIMIT = 60.0
 
@@ -218,3 +223,49 @@ def url() -> Callable[..., str]:
         return f"ws://127.0.0.1:{peer.port}{path}"
 
     return url
+
+
+def command_line(folder: Path, *arguments: str) -> list[str]:
+    # -P: the package is the installed one.
+    given = ["--app-dir", str(folder), "--port", "0", *arguments]
+    return [sys.executable, "-P", "-m", "erlang.serve", *given]
+
+
+@contextmanager
+def run_command(folder: Path, *arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    process = subprocess.Popen(
+        command_line(folder, *arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    watchdog = threading.Timer(LIMIT, process.kill)
+    watchdog.start()
+    try:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if found := re.search(r"serving on (http[^ ,\n]+)", line):
+                yield found[1], process
+                break
+        else:
+            pytest.fail("".join(said))
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.fixture
+def command() -> Callable[..., list[str]]:
+    """The command line that serves what is in a folder."""
+    return command_line
+
+
+@pytest.fixture
+def served() -> Callable[..., Any]:
+    """Runs the command; gives the address it tells, and its process."""
+    return run_command

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
-import sys
-import threading
 import urllib.request
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 APP = """
@@ -36,7 +31,6 @@ def make():
 
 not_an_app = 1
 """
-LIMIT = 60.0
 
 
 @pytest.fixture
@@ -46,43 +40,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command(folder: Path, *arguments: str) -> list[str]:
-    # -P: the package is the installed one.
-    given = ["--app-dir", str(folder), "--port", "0", *arguments]
-    return [sys.executable, "-P", "-m", "erlang.serve", *given]
-
-
-@contextmanager
-def served(folder: Path, *arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    process = subprocess.Popen(
-        command(folder, *arguments),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    watchdog = threading.Timer(LIMIT, process.kill)
-    watchdog.start()
-    try:
-        assert process.stdout is not None
-        said = []
-        for line in process.stdout:
-            said.append(line)
-            if found := re.search(r"serving on (\S+)", line):
-                yield found[1], process
-                break
-        else:
-            pytest.fail("".join(said))
-    finally:
-        watchdog.cancel()
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
 @pytest.mark.smoke
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_serves_until_a_signal(folder, number):
+def test_the_command_serves_until_a_signal(served, folder, number):
     with served(folder, "served_app:app", "--root-path", "/r") as (address, process):
         with urllib.request.urlopen(address) as response:
             assert response.read() == b"ErlangEventLoop/r"
@@ -94,7 +54,7 @@ def test_the_command_serves_until_a_signal(folder, number):
     assert "the lifespan ended" in rest
 
 
-def test_a_factory_makes_the_application(folder):
+def test_a_factory_makes_the_application(served, folder):
     with (
         served(folder, "served_app:make", "--factory", "--no-access-log") as (address, _),
         urllib.request.urlopen(address) as response,
@@ -113,11 +73,15 @@ def test_a_factory_makes_the_application(folder):
         (["served_app:app", "--root-path", "r"], "root_path must begin with a slash"),
         (["served_app:app", "--certificate", "/no/such/file"], "No such file"),
         (["broken_app:app"], "no_such_module_at_all"),
+        (["broken_app:app", "--workers", "2"], "no_such_module_at_all"),
+        (["no_such_app:app", "--workers", "2"], "there is no module 'no_such_app'"),
+        (["served_app:app", "--workers", "0"], "workers must be at least 1"),
+        (["served_app:app", "--workers", "2", "--reload"], "reload is for one worker"),
     ],
 )
-def test_what_can_not_be_served_is_told_in_a_sentence(folder, arguments, said):
+def test_what_can_not_be_served_is_told_in_a_sentence(command, folder, arguments, said):
     done = subprocess.run(
-        command(folder, *arguments), capture_output=True, text=True, timeout=LIMIT, check=False
+        command(folder, *arguments), capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 1
     assert said in done.stderr

@@ -1,0 +1,71 @@
+"""One of several workers on one listening socket: a process, a thread or an interpreter.
+
+It tells on the descriptor `ready` that it serves, or why it can't, and keeps it open as long as it
+lives. It stops when `stop` is closed, so it ends with whoever started it, however that ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from typing import Any
+
+import erlang
+from erlang.serve._lifespan import LifespanFailed
+from erlang.serve._load import AppNotFound, load
+from erlang.serve._options import Options
+from erlang.serve._server import Server
+
+#: What needs no traceback to be understood.
+TOLD_IN_A_SENTENCE = (AppNotFound, LifespanFailed, OSError, ValueError)
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+async def _serve(app: Any, options: Options, ready: int, stop: int) -> None:
+    server = Server(app, options)
+    await server.start()
+    tell(ready, None)
+    loop = asyncio.get_running_loop()
+    stopped = loop.create_future()
+    loop.add_reader(stop, stopped.set_result, None)
+    try:
+        await stopped
+    finally:
+        loop.remove_reader(stop)
+        await server.stop()
+
+
+def tell(ready: int, error: BaseException | None) -> None:
+    text = None if error is None else f"{type(error).__name__}: {error}"
+    os.write(ready, json.dumps({"error": text}).encode() + b"\n")
+
+
+def work(text: str) -> None:
+    """Serves as `text` says, which is what `_crew.Order.text` made."""
+    order = json.loads(text)
+    ready, stop = order["ready"], order["stop"]
+    try:
+        logging.basicConfig(level=order["log_level"], format=LOG_FORMAT)
+        options = Options(**order["options"])
+        app = load(order["app"], factory=order["factory"])
+        erlang.run(_serve(app, options, ready, stop))
+    except Exception as error:
+        if not isinstance(error, TOLD_IN_A_SENTENCE):
+            logging.getLogger("erlang.serve").error("a worker could not serve", exc_info=error)
+        tell(ready, error)
+    finally:
+        os.close(ready)
+        os.close(stop)
+
+
+if __name__ == "__main__":
+    # Ctrl-C goes to all processes of a terminal; the first of them tells the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with open(int(sys.argv[1])) as order:
+        text = order.read()
+    sys.path[:] = json.loads(text)["path"]
+    work(text)
