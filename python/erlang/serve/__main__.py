@@ -100,17 +100,19 @@ async def main(app: Any, options: Options) -> None:
 
 
 async def supervise(order: Order, given: dict[str, Any]) -> None:
-    with listen(order.options) as listener:
-        supervisor = Supervisor(order, listener)
-        try:
-            if given["reload"]:
-                await supervisor.reload(given["reload_dir"] or [sys.path[0]])
-            else:
-                await supervisor.crew(given["worker_kind"], given["workers"])
-        finally:
-            if order.options.uds is not None:
-                with suppress(OSError):
-                    os.unlink(order.options.uds)
+    listeners = listen(order.options, given["workers"])
+    try:
+        supervisor = Supervisor(order, listeners)
+        if given["reload"]:
+            await supervisor.reload(given["reload_dir"] or [sys.path[0]])
+        else:
+            await supervisor.crew(given["worker_kind"], given["workers"])
+    finally:
+        for listener in listeners:
+            listener.close()
+        if order.options.uds is not None:
+            with suppress(OSError):
+                os.unlink(order.options.uds)
 
 
 def run(arguments: list[str] | None = None) -> int:

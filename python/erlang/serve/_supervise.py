@@ -1,4 +1,4 @@
-"""Several workers on one listening socket; or one that is started again when its files change."""
+"""Several workers on one port; or one that is started again when its files change."""
 
 from __future__ import annotations
 
@@ -22,32 +22,41 @@ if TYPE_CHECKING:
 RELOAD_STOP_TIMEOUT = 2.0
 
 
-def listen(options: Options) -> socket.socket:
-    """The socket that all workers share."""
+def listen(options: Options, count: int) -> list[socket.socket]:
+    """A socket for each worker, all on the same port: the kernel spreads connections over them.
+    From a single one the worker that is awake would take them all, and keep them."""
     if options.fd is not None:
-        return socket.socket(fileno=options.fd)
+        return [socket.socket(fileno=options.fd)]
     if options.uds is not None:
         with suppress(FileNotFoundError):
             if stat.S_ISSOCK(os.stat(options.uds).st_mode):
                 os.unlink(options.uds)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(options.uds)
-    else:
-        found = socket.getaddrinfo(
-            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        listener.listen(options.backlog)
+        return [listener]
+    found = socket.getaddrinfo(
+        options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, address = found[0][0], found[0][4][:2]
+    if not options.reuse_port:
+        # Another server there must not go unnoticed.
+        socket.create_server(address, family=family).close()
+    listeners: list[socket.socket] = []
+    for _ in range(count):
         listener = socket.create_server(
-            found[0][4][:2], family=found[0][0], reuse_port=options.reuse_port
+            address, family=family, backlog=options.backlog, reuse_port=True
         )
-    listener.listen(options.backlog)
-    return listener
+        listeners.append(listener)
+        address = listener.getsockname()[:2]
+    return listeners
 
 
 class Supervisor:
     """Starts workers, and ends with them."""
 
-    def __init__(self, order: Order, listener: socket.socket) -> None:
-        self._order, self._listener = order, listener
+    def __init__(self, order: Order, listeners: list[socket.socket]) -> None:
+        self._order, self._listeners = order, listeners
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._workers: list[Worker] = []
@@ -82,8 +91,8 @@ class Supervisor:
 
     async def _start(self, kind: str, count: int) -> None:
         try:
-            for _ in range(count):
-                self._workers.append(Worker(self._order, kind, self._listener))
+            for at in range(count):
+                self._workers.append(self._worker(at, kind))
                 if kind == "interpreters":
                     # One after another: CPython is not safe where two start side by side.
                     await self._workers[-1].started(self._loop)
@@ -94,6 +103,9 @@ class Supervisor:
             await self._end()
             raise
 
+    def _worker(self, at: int, kind: str) -> Worker:
+        return Worker(self._order, kind, self._listeners[at % len(self._listeners)])
+
     async def _keep(self, at: int, kind: str) -> None:
         """A process that dies is replaced; a thread or an interpreter does not die alone."""
         while True:
@@ -103,7 +115,7 @@ class Supervisor:
             if kind != "processes":
                 raise Failed("a worker has ended")
             say("a worker has died: another one takes its place")
-            self._workers[at] = Worker(self._order, kind, self._listener)
+            self._workers[at] = self._worker(at, kind)
             await self._workers[at].started(self._loop)
 
     async def reload(self, folders: list[str]) -> None:
@@ -115,7 +127,7 @@ class Supervisor:
         watch, stop = Watch(folders), asyncio.create_task(self._stop.wait())
         say(f"serving on {self._address()}, watching {', '.join(folders)}")
         while not self._stop.is_set():
-            worker = Worker(self._order, "processes", self._listener)
+            worker = self._worker(0, "processes")
             self._workers = [worker]
             life = asyncio.create_task(self._live(worker))
             change = asyncio.create_task(watch.changed())
@@ -143,7 +155,7 @@ class Supervisor:
 
     def _address(self) -> str:
         secure = self._order.options.certificate is not None
-        return address_text(self._listener.getsockname(), secure)
+        return address_text(self._listeners[0].getsockname(), secure)
 
 
 def address_text(address: Any, secure: bool) -> str:

@@ -1,4 +1,4 @@
-"""One of several workers on one listening socket: a process, a thread or an interpreter.
+"""One of several workers on one port: a process, a thread or an interpreter.
 
 It tells on the descriptor `ready` that it serves, or why it can't, and keeps it open as long as it
 lives. It stops when `stop` is closed, so it ends with whoever started it, however that ended.

@@ -1,10 +1,13 @@
-"""Several workers of ``python -m erlang.serve`` on one socket, and one that is reloaded."""
+"""Several workers of ``python -m erlang.serve`` on one port, and one that is reloaded."""
 
 from __future__ import annotations
 
+import collections
 import os
+import select
 import signal
 import socket
+import subprocess
 import sys
 import urllib.request
 from typing import TYPE_CHECKING, Any
@@ -98,6 +101,54 @@ def test_workers_share_a_socket_and_end_with_their_lifespans(served, folder, kin
     assert rest.count("a lifespan ended") == 3
 
 
+def test_workers_share_connections_that_come_at_once(served, folder, kind):
+    with served(folder, *QUIET, "--workers", "2", "--worker-kind", kind) as (address, _):
+        where = (urlsplit(address).hostname, urlsplit(address).port)
+        clients = [socket.create_connection(where) for _ in range(100)]
+        for client in clients:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        answers = collections.Counter(client.recv(1000).split(b"\r\n\r\n")[1] for client in clients)
+        for client in clients:
+            client.close()
+    # By chance alone, less than 20 of 100 is a matter of 1 in 10 ** 9.
+    assert min(answers.values()) >= 20
+    assert len(answers) == 2
+
+
+def test_workers_share_a_unix_socket(folder, tmp_path, command):
+    path = tmp_path / "socket"
+    arguments = ["--workers", "2", "--worker-kind", "processes", "--uds", str(path)]
+    line = command(folder, *QUIET, *arguments)
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+    try:
+        said(process, "with 2 processes")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert client.recv(1000).startswith(b"HTTP/1.1 200 ")
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert not path.exists()
+
+
+def test_a_port_that_is_taken_is_told(command, folder):
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [*command(folder, *QUIET, "--workers", "2"), "--port", port],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "Address already in use" in done.stderr
+
+
 def test_a_process_that_dies_is_replaced(served, folder):
     with served(folder, *QUIET, "--workers", "2", "--worker-kind", "processes") as started:
         address, process = started
@@ -121,8 +172,6 @@ def test_workers_end_with_their_supervisor(served, folder):
 
 
 def wait_for_end(descriptor: int) -> None:
-    import select
-
     ready, _, _ = select.select([descriptor], [], [], 60)
     os.close(descriptor)
     assert ready
