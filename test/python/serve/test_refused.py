@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
@@ -186,45 +185,3 @@ def test_a_client_that_reads_nothing_is_left(our_host):
             return await ended
 
     assert our_host.run(main)
-
-
-# Anything
-
-
-def test_no_input_stops_the_server(our_host):
-    chance = random.Random(20_26)
-    seeds = [data for data, _ in REFUSED.values()] + [GOOD, HEAD + b"Content-Length: 2\r\n\r\nab"]
-
-    def mutant() -> bytes:
-        data = bytearray(chance.choice(seeds))
-        for _ in range(chance.randrange(4)):
-            at = chance.randrange(len(data))
-            action = chance.randrange(3)
-            if action == 0:
-                data[at] = chance.randrange(256)
-            elif action == 1:
-                del data[at : at + chance.randrange(1, 5)]
-            else:
-                data[at:at] = chance.choice([b"\r", b"\n", b"\r\n", b":", b" ", b"\x00", b"0"])
-            if not data:
-                data = bytearray(b"\n")
-        return bytes(data)
-
-    async def main():
-        async with our_host.serve(app, lifespan="off") as peer:
-            for _ in range(300):
-                wire = await peer.connect()
-                data = mutant()
-                cut = chance.randrange(len(data) + 1)
-                wire.send(data[:cut])
-                await wire.writer.drain()
-                wire.send(data[cut:])
-                wire.writer.write_eof()
-                await wire.is_closed_or_answered()
-            assert (await (await peer.connect()).get("/")).body == b"fine"
-            await peer.close()
-            while peer.server.info()["connections"]:
-                await asyncio.sleep(0)
-            return peer.server.info()["in_flight"]
-
-    assert our_host.run(main) == 0

@@ -19,6 +19,7 @@ enum Place {
     DataLf,
     /// At the start of a line after the last chunk.
     Trailer,
+    TrailerName,
     TrailerLine,
     TrailerLf,
     EndLf,
@@ -84,7 +85,7 @@ impl Decoder {
                 self.left = self.left * 16 + u64::from(digit);
                 Ok(Place::Size { digits: digits + 1 })
             }
-            (Place::Size { digits: 1.. }, b';' | b' ' | b'\t') => Ok(Place::Extension),
+            (Place::Size { digits: 1.. }, b';') => Ok(Place::Extension),
             (Place::Size { digits: 1.. } | Place::Extension, b'\r') => Ok(Place::SizeEnd),
             (Place::Extension, _) => self.skip(byte, Place::Extension),
             (Place::SizeEnd, b'\n') if self.left == 0 => Ok(Place::Trailer),
@@ -92,9 +93,12 @@ impl Decoder {
             (Place::DataCr, b'\r') => Ok(Place::DataLf),
             (Place::DataLf, b'\n') => Ok(Place::Size { digits: 0 }),
             (Place::Trailer, b'\r') => Ok(Place::EndLf),
-            (Place::Trailer, b' ' | b'\t' | b':') => Err(Broken),
+            (Place::TrailerName, b':') => Ok(Place::TrailerLine),
+            (Place::Trailer | Place::TrailerName, _) if is_token(byte) => {
+                self.skip(byte, Place::TrailerName)
+            }
             (Place::TrailerLine, b'\r') => Ok(Place::TrailerLf),
-            (Place::Trailer | Place::TrailerLine, _) => self.skip(byte, Place::TrailerLine),
+            (Place::TrailerLine, _) => self.skip(byte, Place::TrailerLine),
             (Place::TrailerLf, b'\n') => Ok(Place::Trailer),
             (Place::EndLf, b'\n') => Ok(Place::End),
             _ => Err(Broken),
@@ -110,6 +114,11 @@ impl Decoder {
         }
         Ok(next)
     }
+}
+
+/// Whether a name may have this byte (RFC 9110, 5.6.2).
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -140,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_broken_coding_is_refused() {
-        let bad: [&[u8]; 10] = [
+        let bad: [&[u8]; 14] = [
             b"\r\n0\r\n\r\n",
             b"0x1\r\na\r\n0\r\n\r\n",
             b"1\na\r\n0\r\n\r\n",
@@ -151,6 +160,10 @@ mod tests {
             b"1000000000000000\r\n",
             b"0\r\n folded\r\n\r\n",
             b"1;\x00\r\na\r\n0\r\n\r\n",
+            b"1 \r\na\r\n0\r\n\r\n",
+            b"0\r\nno colon\r\n\r\n",
+            b"0\r\nname\r\n\r\n",
+            b"0\r\nname : value\r\n\r\n",
         ];
         for data in bad {
             assert_eq!(

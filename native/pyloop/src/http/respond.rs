@@ -90,6 +90,10 @@ pub fn wrong<'py, T>(py: Attached<'py>, text: &str) -> PyResult<'py, T> {
 pub fn message<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, ()> {
     let py = message.py();
     let kind = kind(own, message)?;
+    if own.out.borrow().is_done() {
+        // The specification wants it so: what comes after the response has no meaning.
+        return Ok(());
+    }
     match kind.as_utf8()? {
         "http.response.start" => head::start(own, message),
         "http.response.body" => body(own, message),
@@ -144,7 +148,7 @@ pub fn body<'py>(own: &Request, message: &Obj<'py>) -> PyResult<'py, ()> {
     match own.out.borrow().stage {
         Stage::Fresh => return wrong(py, "http.response.body came before http.response.start"),
         Stage::Trailers | Stage::Done => {
-            return wrong(py, "http.response.body came after the end of the response");
+            return wrong(py, "http.response.body came after the end of the body");
         }
         Stage::Ready | Stage::Body => {}
     }

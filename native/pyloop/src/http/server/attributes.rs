@@ -59,7 +59,7 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
     let names = &server.types.names;
     let asgi = Obj::dict(py)?;
     asgi.dict_set(&names.version.get(py), &Obj::text(py, "3.0")?)?;
-    asgi.dict_set(&names.spec_version.get(py), &Obj::text(py, "2.4")?)?;
+    asgi.dict_set(&names.spec_version.get(py), &Obj::text(py, "2.5")?)?;
     let given = |index, name| {
         args.want(index, name)
             .map(|value| Place::new(Some(value.clone())))
