@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import itertools
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from erlang import Pid, _own_pid, call
@@ -38,7 +39,7 @@ class _Receiver:
             return self._received(await asyncio.shield(answer))
         except asyncio.CancelledError:
             answer.add_done_callback(self._give_back)
-            call(f"${self._kind}_forget", self.pid, token)
+            self._tell("forget", token)
             raise
 
     def __aiter__(self) -> _Receiver:
@@ -52,7 +53,12 @@ class _Receiver:
 
     def _give_back(self, answer: asyncio.Future[Any]) -> None:
         if not answer.cancelled() and answer.exception() is None and answer.result()[0] == "ok":
-            call(f"${self._kind}_give_back", self.pid, answer.result()[1])
+            self._tell("give_back", answer.result()[1])
+
+    def _tell(self, what: str, *args: object) -> None:
+        # An application that stops has no channels any more.
+        with suppress(RuntimeError):
+            call(f"${self._kind}_{what}", self.pid, *args)
 
     @staticmethod
     def _received(answer: Any) -> Any:
@@ -128,7 +134,7 @@ class Mailbox(_Receiver):
         return f"<erlang.Mailbox {self.pid!r}>"
 
     def _stop(self, _task: object) -> None:
-        call("$mailbox_stop", self.pid)
+        self._tell("stop")
 
 
 _mailbox: contextvars.ContextVar[Mailbox] = contextvars.ContextVar("erlang.mailbox")

@@ -61,11 +61,10 @@ const MOST_IDLE: usize = 64;
 /// How long one looks for its next callback.
 const LOOK: Duration = Duration::from_micros(8);
 
+/// Executors belong to their manager: with another one, or none, they are gone.
 pub fn set_manager(pid: Option<LocalPid>) {
     *lock(&MANAGER) = pid;
-    if pid.is_none() {
-        lock(&EXECUTORS).clear();
-    }
+    lock(&EXECUTORS).clear();
 }
 
 /// To a free executor, else to the manager. `false`: the application is not running.
@@ -82,19 +81,22 @@ pub fn dispatch(
         args: args.to_vec(),
         caller: current.map(|current| (*current.slot.pid(), *current.slot.group_leader())),
     };
-    let executor = lock(&EXECUTORS).pop();
-    let Some(executor) = executor else {
-        let manager = *lock(&MANAGER);
-        return manager.is_some_and(|manager| callback.send(&manager));
-    };
-    waiter.assign(executor.pid, &executor.slot);
-    callback = match executor.slot.seat.meet.give(callback) {
-        Ok(()) => return true,
-        Err(callback) => callback,
-    };
-    // One that died just now: the manager sees its death and calls `died`.
-    callback.send(&executor.pid);
-    true
+    loop {
+        let executor = lock(&EXECUTORS).pop();
+        let Some(executor) = executor else {
+            let manager = *lock(&MANAGER);
+            return manager.is_some_and(|manager| callback.send(&manager));
+        };
+        waiter.assign(executor.pid, &executor.slot);
+        callback = match executor.slot.seat.meet.give(callback) {
+            Ok(()) => return true,
+            Err(callback) => callback,
+        };
+        // One that dies with the message in its mailbox: the manager sees it and calls `died`.
+        if callback.send(&executor.pid) {
+            return true;
+        }
+    }
 }
 
 impl Callback {
