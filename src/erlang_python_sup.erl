@@ -34,7 +34,8 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         sup(py_context_sup, []),
         worker(py_subinterp_pool, [Config]),
         worker(py_bind, [Config]),
-        worker(py_preload, [Config])
+        worker(py_preload, [Config]),
+        sup(py_asgi_sup, [])
     ],
     {ok, {Flags, Children}}.
 

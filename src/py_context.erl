@@ -4,7 +4,7 @@
 -behaviour(gen_server).
 
 -export([new/1, stop/1, default/1, interrupt/1]).
--export([start_link/1]).
+-export([start_link/1, subinterp_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([opts/0]).
@@ -30,17 +30,39 @@ new(worker, Opts) -> start(Opts);
 new(Mode, Opts) when Mode =:= subinterp; Mode =:= owngil -> start_subinterp(Opts);
 new(_Mode, _Opts) -> {error, {bad_argument, mode}}.
 
+start_subinterp(Opts) ->
+    case subinterp(Opts) of
+        {ok, Full} -> start(Full);
+        {error, _} = Error -> Error
+    end.
+
 %% Some modules of the standard library are not safe to be first imported by several interpreters
 %% at once: the main one has them before there is another.
-start_subinterp(Opts) ->
+subinterp(Opts) ->
     case py_nif:built_for() of
         {_, Minor, _} when Minor >= 12 ->
             case py:call('erlang._boot', before_subinterpreters, [], #{}, infinity) of
-                {ok, Path} -> start(Opts#{mode => subinterp, path => Path});
+                {ok, Path} -> {ok, Opts#{mode => subinterp, path => Path}};
                 {error, _} = Error -> Error
             end;
         _ ->
             {error, not_supported}
+    end.
+
+%% A sub-interpreter that ends with the calling process, which hears of its end.
+-spec subinterp_link() -> {ok, pid()} | {error, py_error:reason()}.
+subinterp_link() ->
+    case subinterp(#{}) of
+        {ok, Opts} ->
+            case start_link(#{mode => subinterp}) of
+                {ok, Pid} ->
+                    ok = inherit(Pid, Opts),
+                    {ok, Pid};
+                {error, Reason} ->
+                    {error, {context_died, Reason}}
+            end;
+        {error, _} = Error ->
+            Error
     end.
 
 start(Opts) ->

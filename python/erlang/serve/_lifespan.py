@@ -12,6 +12,8 @@ logger = logging.getLogger("erlang.serve")
 class LifespanFailed(Exception):
     """The application said that it could not start or stop, or raised."""
 
+    __module__ = "erlang.serve"
+
 
 class Lifespan:
     """Calls the application with a lifespan scope, and talks with it."""

@@ -10,8 +10,10 @@ from typing import Any
 class AppNotFound(Exception):
     """No application has this name."""
 
+    __module__ = "erlang.serve"
 
-def load(name: str, *, factory: bool = False) -> Any:
+
+def load(name: str, *, factory: bool = False, wsgi: bool = False) -> Any:
     """The object ``app`` of the module ``main`` for ``main:app``; with `factory`, its result."""
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):
@@ -32,7 +34,7 @@ def load(name: str, *, factory: bool = False) -> Any:
         found = found()
     if not callable(found):
         raise AppNotFound(f"{name} is a {type(found).__name__}, and can't be called")
-    return as_asgi3(found)
+    return found if wsgi else as_asgi3(found)
 
 
 def as_asgi3(app: Any) -> Any:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from erlang._native import HttpServer
-from erlang.serve._lifespan import Lifespan
+from erlang.serve._lifespan import Lifespan, LifespanFailed
 from erlang.serve._load import as_asgi3
 from erlang.serve._options import Options
 
@@ -31,6 +31,7 @@ class Server:
         self._lifespan = Lifespan(self._app, self.options.lifespan)
         self._listener: asyncio.Server | None = None
         self._empty: asyncio.Future[None] | None = None
+        self._endings: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Starts the application, then listens."""
@@ -83,13 +84,28 @@ class Server:
         return dict(self._core.info())
 
     async def reload(self, app: Any) -> None:
-        """Another application for the requests from now on; no connection is lost."""
+        """Another application for the requests from now on; no connection is lost. The old one's
+        lifespan ends when what it has begun is answered, or after ``stop_timeout``."""
         new = as_asgi3(app)
         lifespan = Lifespan(new, self.options.lifespan)
         await lifespan.startup()
         old, self._lifespan, self._app = self._lifespan, lifespan, new
+        begun = self._core.tasks()
         self._core.reload(new, lifespan.state)
-        await old.shutdown()
+        if not begun:
+            await self._end(old, begun)
+            return
+        ending = asyncio.create_task(self._end(old, begun), name="lifespan of the old application")
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+
+    async def _end(self, lifespan: Lifespan, begun: tuple[asyncio.Task[None], ...]) -> None:
+        if begun:
+            await asyncio.wait(begun, timeout=self.options.stop_timeout)
+        try:
+            await lifespan.shutdown()
+        except LifespanFailed:
+            logger.exception("the old application did not stop as it should")
 
     async def stop(self, timeout: float | None = None) -> None:
         """Listens no more, lets requests be answered within `timeout`, then ends the rest."""
@@ -105,8 +121,11 @@ class Server:
         try:
             await asyncio.wait_for(self._drain(), timeout)
         except TimeoutError:
-            logger.warning("some requests were not answered within %s s: they end now", timeout)
+            if timeout > 0:
+                logger.warning("some requests were not answered within %s s: they end now", timeout)
             await self._abort()
+        if self._endings:
+            await asyncio.wait(self._endings)
         await self._lifespan.shutdown()
 
     async def _drain(self) -> None:

@@ -115,7 +115,7 @@ pub fn ended<'py>(own: &Request, this: &Obj<'py>, task: &Obj<'py>) -> PyResult<'
 #[cold]
 fn failed<'py>(own: &Request, this: &Obj<'py>, error: PyError<'py>) -> PyResult<'py, ()> {
     let py = this.py();
-    if error.is_a(Builtin::KeyboardInterrupt) || error.is_a(Builtin::SystemExit) {
+    if error.is_a(Builtin::KeyboardInterrupt) {
         return Err(error);
     }
     let owner = own.connection(py).server(py).owner(py)?;

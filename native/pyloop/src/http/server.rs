@@ -163,6 +163,12 @@ impl Server {
         connections.values().map(|member| member.obj(py)).collect()
     }
 
+    /// The tasks of applications, in the same way.
+    fn running<'py>(&self, py: Attached<'py>) -> Vec<Obj<'py>> {
+        let tasks = self.live.tasks.borrow();
+        tasks.values().map(|member| member.obj(py)).collect()
+    }
+
     fn set_date(&self) {
         let date = httpdate::fmt_http_date(SystemTime::now());
         *self.live.date.borrow_mut() = format!("date: {date}\r\n");

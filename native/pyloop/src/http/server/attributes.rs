@@ -11,7 +11,7 @@ use crate::http::connection::{self, Connection};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 8] = [
+pub(super) static METHODS: [Function; 9] = [
     method!(
         Server,
         c"start",
@@ -41,6 +41,12 @@ pub(super) static METHODS: [Function; 8] = [
         c"abort",
         abort,
         c"abort()\n--\n\nEnds all connections and cancels what runs for them."
+    ),
+    method!(
+        Server,
+        c"tasks",
+        tasks,
+        c"tasks()\n--\n\nWhat runs for requests and WebSockets now."
     ),
     method!(
         Server,
@@ -112,14 +118,15 @@ fn abort<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer
     for connection in server.all(py) {
         Connection::of(&connection).abort(&connection)?;
     }
-    let tasks: Vec<_> = {
-        let tasks = server.live.tasks.borrow();
-        tasks.values().map(|member| member.obj(py)).collect()
-    };
-    for task in tasks {
+    for task in server.running(py) {
         task.call_method(c"cancel", &[])?;
     }
     Ok(Obj::none(py))
+}
+
+fn tasks<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    Obj::tuple(py, server.running(py).into_iter())
 }
 
 fn info<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {

@@ -1,0 +1,115 @@
+"""A worker of ``py_asgi``: serves for an Erlang process, and does what that says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import erlang
+from erlang.serve._fresh import fresh
+from erlang.serve._load import load
+from erlang.serve._mounts import Mounts
+from erlang.serve._options import Options
+from erlang.serve._server import Server
+from erlang.serve._wsgi import Wsgi
+
+if TYPE_CHECKING:
+    from erlang import Pid
+
+App = tuple[str, str]
+
+
+async def work(
+    owner: Pid,
+    fd: int,
+    app: App,
+    mounts: list[tuple[str, App]],
+    directory: str | None,
+    options: dict[str, Any],
+) -> None:
+    """Serves on a copy of `fd` until it is told to stop; cancelled, it ends at once."""
+    if directory is not None and directory not in sys.path:
+        sys.path.insert(0, directory)
+    made = make(app, mounts)
+    server = Server(made, Options(fd=os.dup(fd), **options))
+    await server.start()
+    worker = Worker(owner, server, app, mounts)
+    try:
+        await worker.run()
+    finally:
+        await server.stop(0.0)
+
+
+def make(app: App, mounts: list[tuple[str, App]]) -> Any:
+    """The application, with others below it."""
+    main = _made(*app)
+    if not mounts:
+        return main
+    return Mounts({"/": main, **{prefix: _made(*mounted) for prefix, mounted in mounts}})
+
+
+def _made(kind: str, name: str) -> Any:
+    if kind == "wsgi":
+        return Wsgi(load(name, wsgi=True))
+    return load(name, factory=kind == "factory")
+
+
+class Worker:
+    """Hears the commands of an Erlang process in the mailbox of its task."""
+
+    def __init__(self, owner: Pid, server: Server, app: App, mounts: list[tuple[str, App]]) -> None:
+        self._owner = owner
+        self._server = server
+        self._app, self._mounts = app, mounts
+        self._ends = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        # After the server has started: requests must not inherit this mailbox.
+        box = erlang.receive()
+        listens = asyncio.create_task(self._listen(box))
+        erlang.send(self._owner, ("ready", box.pid))
+        try:
+            await self._ends.wait()
+        finally:
+            listens.cancel()
+
+    async def _listen(self, box: Any) -> None:
+        async for command, ref, argument in box:
+            task = asyncio.create_task(self._do(command, ref, argument))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _do(self, command: str, ref: Any, argument: Any) -> None:
+        if command == "stop":
+            try:
+                await self._server.stop(argument)
+            finally:
+                self._ends.set()
+            return
+        try:
+            if command == "reload":
+                await self._reload(anew=argument)
+            answer: tuple[Any, ...] = ("ok", self._server.info())
+        except Exception as error:
+            answer = ("failed", _class_name(error), str(error), _formatted(error))
+        erlang.send(self._owner, ("answer", ref, answer))
+
+    async def _reload(self, *, anew: bool) -> None:
+        apps = [self._app, *(app for _, app in self._mounts)]
+        names = [name.partition(":")[0] for _, name in apps] if anew else []
+        with fresh(names):
+            await self._server.reload(make(self._app, self._mounts))
+
+
+def _class_name(error: BaseException) -> str:
+    kind = type(error)
+    name = kind.__qualname__
+    return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
+
+
+def _formatted(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))

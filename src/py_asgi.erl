@@ -1,0 +1,110 @@
+%% ASGI applications (FastAPI, Starlette, Django) in the node, served over HTTP/1.1 and WebSocket.
+%%
+%% Process: the caller's own; a server is a `py_asgi_server' under `py_asgi_sup'.
+-module(py_asgi).
+
+-export([serve/1, serve/2, stop/1, stop/2, port/1, reload/1, info/1]).
+
+-export_type([server/0]).
+
+%% What `serve' gave, or the `name' of its options.
+-type server() :: pid() | atom().
+
+-spec serve(py_asgi_options:app()) -> {ok, pid()} | {error, py_error:reason()}.
+serve(App) ->
+    serve(App, #{}).
+
+%% Returns when the application has started and the server listens.
+-spec serve(py_asgi_options:app(), py_asgi_options:given()) ->
+    {ok, pid()} | {error, py_error:reason()}.
+serve(App, Opts) ->
+    case py_asgi_options:check(App, Opts) of
+        {ok, Options} -> start(Options);
+        {error, _} = Error -> Error
+    end.
+
+start(Options) ->
+    case py_asgi_sup:start_server(Options) of
+        {ok, Pid} ->
+            case ask(Pid, ready) of
+                ok -> {ok, Pid};
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% Listens no more, lets requests be answered within the option `stop_timeout', ends the rest.
+-spec stop(server()) -> ok | {error, not_running}.
+stop(Server) ->
+    ask(Server, {stop, default}).
+
+%% The same with other milliseconds.
+-spec stop(server(), non_neg_integer()) -> ok | {error, not_running}.
+stop(Server, Timeout) when is_integer(Timeout), Timeout >= 0 ->
+    ask(Server, {stop, Timeout}).
+
+%% The port it listens on; a Unix socket has none.
+-spec port(server()) -> inet:port_number() | undefined | {error, not_running}.
+port(Server) ->
+    case ask(Server, address) of
+        {ok, #{port := Port}} -> Port;
+        {ok, #{}} -> undefined;
+        {error, _} = Error -> Error
+    end.
+
+%% The application is imported anew and takes the requests from now on; no connection is lost. If it
+%% can't be started the old one goes on.
+-spec reload(server()) -> ok | {error, py_error:reason()}.
+reload(Server) ->
+    case ask(Server, workers) of
+        {ok, Workers} -> reload_all([Pid || #{pid := Pid, status := up} <- Workers], #{});
+        {error, _} = Error -> Error
+    end.
+
+%% Workers of the same interpreter share their modules: the first one imports these.
+reload_all([], _Imported) ->
+    ok;
+reload_all([Worker | Rest], Imported) ->
+    Interpreter = py_asgi_worker:interpreter(Worker),
+    case py_asgi_worker:ask(Worker, {reload, not is_map_key(Interpreter, Imported)}) of
+        {ok, _} -> reload_all(Rest, Imported#{Interpreter => []});
+        {error, _} = Error -> Error
+    end.
+
+%% Where it listens, and the numbers of this moment.
+-spec info(server()) -> {ok, map()} | {error, not_running}.
+info(Server) ->
+    case {ask(Server, address), ask(Server, workers)} of
+        {{ok, Address}, {ok, Workers}} ->
+            Each = [worker_info(Worker) || Worker <- Workers],
+            Sums = maps:from_list([{Key, sum(Key, Each)} || Key <- counts()]),
+            {ok, maps:merge(Address#{workers => Each}, Sums)};
+        {{error, _} = Error, _} ->
+            Error;
+        {_, Error} ->
+            Error
+    end.
+
+counts() -> [connections, in_flight, served, restarts].
+
+sum(Key, Each) ->
+    lists:sum([maps:get(Key, One, 0) || One <- Each]).
+
+worker_info(#{pid := Pid, status := up} = Worker) ->
+    case py_asgi_worker:ask(Pid, info) of
+        {ok, Numbers} -> maps:merge(maps:remove(pid, Worker), Numbers);
+        {error, _} -> (maps:remove(pid, Worker))#{status := down}
+    end;
+worker_info(Worker) ->
+    maps:remove(pid, Worker).
+
+ask(Server, Question) ->
+    try
+        gen_server:call(Server, Question, infinity)
+    catch
+        exit:{Why, _} when Why =:= noproc; Why =:= normal; Why =:= shutdown ->
+            {error, not_running};
+        exit:{{shutdown, _}, _} ->
+            {error, not_running}
+    end.

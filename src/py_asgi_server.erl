@@ -1,0 +1,198 @@
+%% A server: has the listening sockets, and starts a worker again when its loop has died.
+%%
+%% Process: one per server, under `py_asgi_sup'. The sockets end with it.
+-module(py_asgi_server).
+
+-behaviour(gen_server).
+
+-export([start_link/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-include_lib("kernel/include/logger.hrl").
+
+%% A worker that fails so often in a row does not start any more: the server gives up.
+-define(MOST_FAILURES, 5).
+%% Milliseconds before a worker that failed is started again; doubled each time.
+-define(PAUSE, 100).
+
+-record(worker, {
+    pid :: pid() | undefined,
+    status = starting :: starting | up | down,
+    restarts = 0 :: non_neg_integer(),
+    %% Since it was up the last time.
+    failures = 0 :: non_neg_integer()
+}).
+-record(state, {
+    options :: py_asgi_options:options(),
+    sockets :: py_asgi_socket:sockets(),
+    address :: #{atom() => term()},
+    workers = #{} :: #{pos_integer() => #worker{}},
+    %% Who waits for the start.
+    starters = [] :: [gen_server:from()],
+    %% Who waits for the end.
+    stoppers = [] :: [gen_server:from()],
+    phase = starting :: starting | up | stopping
+}).
+
+-spec start_link(py_asgi_options:options()) -> gen_server:start_ret().
+start_link(#{name := Name} = Options) ->
+    gen_server:start_link({local, Name}, ?MODULE, Options, []);
+start_link(Options) ->
+    gen_server:start_link(?MODULE, Options, []).
+
+-spec init(py_asgi_options:options()) ->
+    {ok, #state{}, {continue, start}} | {stop, {shutdown, py_error:reason()}}.
+init(Options) ->
+    process_flag(trap_exit, true),
+    case py_asgi_socket:listen(Options) of
+        {ok, Sockets} ->
+            Address = py_asgi_socket:address(Sockets),
+            State = #state{options = Options, sockets = Sockets, address = Address},
+            {ok, State, {continue, start}};
+        {error, Reason} -> {stop, {shutdown, Reason}}
+    end.
+
+-spec handle_continue(start, #state{}) -> {noreply, #state{}}.
+handle_continue(start, #state{options = #{workers := Count, start_timeout := Limit}} = State) ->
+    _ = Limit =/= infinity andalso erlang:send_after(Limit, self(), start_is_late),
+    Started = fun(N, Workers) -> Workers#{N => started(N, #worker{}, State)} end,
+    {noreply, State#state{workers = lists:foldl(Started, #{}, lists:seq(1, Count))}}.
+
+%% The result comes as `worker_ready' or as its exit, also when it can't even begin.
+started(N, Worker, #state{options = Options, sockets = Sockets}) ->
+    Socket = lists:nth(1 + (N - 1) rem length(Sockets), Sockets),
+    case py_asgi_worker:start_link(N, py_asgi_socket:fd(Socket), Options) of
+        {ok, Pid} ->
+            Worker#worker{pid = Pid, status = starting};
+        {error, Why} ->
+            Worker#worker{pid = spawn_link(erlang, exit, [Why]), status = starting}
+    end.
+
+-spec handle_call(term(), gen_server:from(), #state{}) ->
+    {reply, term(), #state{}} | {noreply, #state{}}.
+handle_call(ready, From, #state{phase = starting, starters = Starters} = State) ->
+    {noreply, State#state{starters = [From | Starters]}};
+handle_call(ready, _From, State) ->
+    {reply, ok, State};
+handle_call({stop, Timeout}, From, #state{stoppers = Stoppers} = State) ->
+    after_exit(begin_stop(Timeout, State#state{stoppers = [From | Stoppers]}));
+handle_call(address, _From, #state{address = Address} = State) ->
+    {reply, {ok, Address}, State};
+handle_call(workers, _From, #state{workers = Workers} = State) ->
+    Shown = [
+        #{pid => Pid, status => Status, restarts => Restarts}
+     || {_, #worker{pid = Pid, status = Status, restarts = Restarts}} <- lists:sort(
+            maps:to_list(Workers)
+        )
+    ],
+    {reply, {ok, Shown}, State};
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
+handle_info({worker_ready, N}, #state{workers = Workers} = State) ->
+    #{N := Worker} = Workers,
+    Up = Worker#worker{status = up, failures = 0},
+    {noreply, tell_starters(State#state{workers = Workers#{N := Up}})};
+handle_info({'EXIT', Pid, Why}, #state{workers = Workers} = State) ->
+    case [N || {N, #worker{pid = P}} <- maps:to_list(Workers), P =:= Pid] of
+        [N] -> worker_ended(N, reason(Why), State);
+        %% The supervisor's.
+        [] -> {stop, Why, State}
+    end;
+handle_info({start_worker, N}, #state{phase = up, workers = Workers} = State) ->
+    #{N := Worker} = Workers,
+    {noreply, State#state{workers = Workers#{N := started(N, Worker, State)}}};
+handle_info(start_is_late, #state{phase = starting} = State) ->
+    refuse(timeout, State);
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+tell_starters(#state{phase = starting, workers = Workers, starters = Starters} = State) ->
+    case lists:all(fun(#worker{status = Status}) -> Status =:= up end, maps:values(Workers)) of
+        true ->
+            lists:foreach(fun(From) -> gen_server:reply(From, ok) end, Starters),
+            State#state{phase = up, starters = []};
+        false ->
+            State
+    end;
+tell_starters(State) ->
+    State.
+
+reason({shutdown, Reason}) -> Reason;
+reason(Reason) -> {context_died, Reason}.
+
+worker_ended(N, Why, #state{phase = starting} = State) ->
+    refuse(Why, forget(N, State));
+worker_ended(N, _Why, #state{phase = stopping} = State) ->
+    after_exit(forget(N, State));
+worker_ended(N, Why, #state{workers = Workers} = State) ->
+    #{N := #worker{failures = Failures, restarts = Restarts} = Worker} = Workers,
+    case Failures < ?MOST_FAILURES of
+        true ->
+            ?LOG_ERROR("py_asgi: worker ~b of ~ts ended and is started again. ~ts", [
+                N, app(State), py_error:format(Why)
+            ]),
+            _ = erlang:send_after(?PAUSE bsl Failures, self(), {start_worker, N}),
+            Down = Worker#worker{
+                pid = undefined, status = down, failures = Failures + 1, restarts = Restarts + 1
+            },
+            {noreply, State#state{workers = Workers#{N := Down}}};
+        false ->
+            ?LOG_ERROR("py_asgi: ~ts does not start any more, and its server ends. ~ts", [
+                app(State), py_error:format(Why)
+            ]),
+            {stop, {shutdown, Why}, forget(N, State)}
+    end.
+
+app(#state{options = #{app := {_, Name}}}) -> Name.
+
+forget(N, #state{workers = Workers} = State) ->
+    State#state{workers = maps:remove(N, Workers)}.
+
+%% The application did not start: whoever waits hears why, when all is gone.
+refuse(Why, #state{starters = []} = State) ->
+    ?LOG_ERROR("py_asgi: ~ts did not start. ~ts", [app(State), py_error:format(Why)]),
+    {stop, {shutdown, Why}, State};
+refuse(Why, State) ->
+    {stop, {shutdown, Why}, State}.
+
+begin_stop(Timeout, #state{phase = stopping} = State) ->
+    ok = tell_stop(Timeout, State),
+    State;
+begin_stop(Timeout, #state{sockets = Sockets, options = Options} = State) ->
+    ok = py_asgi_socket:close(Sockets, Options),
+    ok = tell_stop(Timeout, State),
+    Alive = maps:filter(fun(_, #worker{pid = Pid}) -> is_pid(Pid) end, State#state.workers),
+    State#state{phase = stopping, workers = Alive}.
+
+tell_stop(default, #state{options = #{stop_timeout := Timeout}} = State) ->
+    tell_stop(Timeout, State);
+tell_stop(Timeout, #state{workers = Workers}) ->
+    Pids = [Pid || #worker{pid = Pid} <- maps:values(Workers), is_pid(Pid)],
+    lists:foreach(fun(Pid) -> ok = py_asgi_worker:stop(Pid, Timeout) end, Pids).
+
+%% The last worker is gone: so is the server.
+after_exit(#state{phase = stopping, workers = Workers} = State) when map_size(Workers) =:= 0 ->
+    {stop, normal, State};
+after_exit(State) ->
+    {noreply, State}.
+
+-spec terminate(term(), #state{}) -> ok.
+terminate(Reason, State) ->
+    #state{starters = Starters, stoppers = Stoppers} = wait_for_all(begin_stop(default, State)),
+    lists:foreach(fun(From) -> gen_server:reply(From, {error, reason(Reason)}) end, Starters),
+    lists:foreach(fun(From) -> gen_server:reply(From, ok) end, Stoppers).
+
+wait_for_all(#state{workers = Workers} = State) when map_size(Workers) =:= 0 ->
+    State;
+wait_for_all(#state{workers = Workers} = State) ->
+    receive
+        {'EXIT', Pid, _} ->
+            Left = maps:filter(fun(_, #worker{pid = P}) -> P =/= Pid end, Workers),
+            wait_for_all(State#state{workers = Left})
+    end.

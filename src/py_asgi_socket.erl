@@ -1,0 +1,101 @@
+%% The listening sockets of a server: opened here, so that they outlive the loops that accept from
+%% them, and end with the process that opened them.
+%%
+%% Process: a `py_asgi_server'.
+-module(py_asgi_socket).
+
+-export([listen/1, fd/1, address/1, close/2]).
+
+-export_type([sockets/0]).
+
+%% One for all workers, or with `reuse_port' one for each. Not of the module `socket': closing one of
+%% these makes its copies blocking, and accepting from such a one would stop all of Python.
+-type sockets() :: [gen_tcp:socket(), ...].
+
+%% SOL_SOCKET and SO_REUSEPORT of Linux, which `inet' has no name for before OTP 26.
+-define(REUSE_PORT, {raw, 1, 15, <<1:32/native>>}).
+
+-spec listen(py_asgi_options:options()) -> {ok, sockets()} | {error, py_error:reason()}.
+listen(#{uds := Path} = Options) ->
+    ok = forget_old(Path),
+    one([local, {ifaddr, {local, Path}}], 0, Options);
+listen(#{host := Host, port := Port, reuse_port := Reuse, workers := Workers} = Options) ->
+    case resolve(Host) of
+        {ok, Family, Ip} ->
+            Settings = [Family, {ip, Ip}, {reuseaddr, true} | [?REUSE_PORT || Reuse]],
+            case one(Settings, Port, Options) of
+                {ok, [First]} when Reuse -> more(Workers - 1, Settings, [First], Options);
+                Answer -> Answer
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% The next ones have the port that the first one got.
+more(0, _Settings, Sockets, _Options) ->
+    {ok, lists:reverse(Sockets)};
+more(Left, Settings, [Last | _] = Sockets, Options) ->
+    {ok, Port} = inet:port(Last),
+    case one(Settings, Port, Options) of
+        {ok, [Next]} ->
+            more(Left - 1, Settings, [Next | Sockets], Options);
+        {error, _} = Error ->
+            lists:foreach(fun gen_tcp:close/1, Sockets),
+            Error
+    end.
+
+one(Settings, Port, #{backlog := Backlog}) ->
+    All = [{inet_backend, inet}, {active, false}, {backlog, Backlog} | Settings],
+    case gen_tcp:listen(Port, All) of
+        {ok, Socket} -> {ok, [Socket]};
+        {error, Reason} -> {error, {posix, Reason}}
+    end.
+
+resolve(Host) ->
+    Name = binary_to_list(Host),
+    case inet:parse_address(Name) of
+        {ok, Ip} -> {ok, family(Ip), Ip};
+        {error, einval} -> look_up(Name, [inet, inet6])
+    end.
+
+family(Ip) when tuple_size(Ip) =:= 4 -> inet;
+family(_Ip) -> inet6.
+
+look_up(_Name, []) ->
+    {error, {posix, nxdomain}};
+look_up(Name, [Family | Rest]) ->
+    case inet:getaddr(Name, Family) of
+        {ok, Ip} -> {ok, Family, Ip};
+        {error, _} -> look_up(Name, Rest)
+    end.
+
+%% What a server left that had no time to clean up.
+forget_old(Path) ->
+    case file:read_file_info(Path) of
+        {ok, Info} when element(3, Info) =:= other -> _ = file:delete(Path), ok;
+        _ -> ok
+    end.
+
+-spec fd(gen_tcp:socket()) -> non_neg_integer().
+fd(Socket) ->
+    {ok, Fd} = inet:getfd(Socket),
+    Fd.
+
+%% For people: `#{host, port}' or `#{uds}'.
+-spec address(sockets()) -> #{host | uds := binary(), port => inet:port_number()}.
+address([Socket | _]) ->
+    case inet:sockname(Socket) of
+        {ok, {local, Path}} -> #{uds => iolist_to_binary(Path)};
+        {ok, {Ip, Port}} -> #{host => list_to_binary(inet:ntoa(Ip)), port => Port}
+    end.
+
+-spec close(sockets(), py_asgi_options:options()) -> ok.
+close(Sockets, Options) ->
+    lists:foreach(fun gen_tcp:close/1, Sockets),
+    case Options of
+        #{uds := Path} ->
+            _ = file:delete(Path),
+            ok;
+        #{} ->
+            ok
+    end.

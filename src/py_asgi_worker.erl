@@ -1,0 +1,164 @@
+%% One loop that serves: in a thread of its own, or in a sub-interpreter. Accepts from a socket that
+%% belongs to the server, and ends with its loop.
+%%
+%% Process: one per worker, linked to its `py_asgi_server', which starts another when it ends.
+-module(py_asgi_worker).
+
+-behaviour(gen_server).
+
+-export([start_link/3, ask/2, stop/2, interpreter/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-include("py_nif.hrl").
+
+-define(PYTHON, 'erlang.serve._node').
+
+-record(state, {
+    server :: pid(),
+    number :: pos_integer(),
+    mode :: loop | subinterp,
+    %% The task that serves, as a job.
+    job :: reference(),
+    %% Who stands for the loop or the interpreter.
+    place :: pid(),
+    %% The task's mailbox, from when it serves on.
+    box :: pid() | undefined,
+    waiting = #{} :: #{reference() => gen_server:from()}
+}).
+
+%% `{worker_ready, Number}' comes to the calling process, or the worker ends with the reason.
+-spec start_link(pos_integer(), integer(), py_asgi_options:options()) -> gen_server:start_ret().
+start_link(Number, Fd, Options) ->
+    gen_server:start_link(?MODULE, {self(), Number, Fd, Options}, []).
+
+%% Asks the Python side.
+-spec ask(pid(), info | {reload, Anew :: boolean()}) -> {ok, term()} | {error, py_error:reason()}.
+ask(Worker, Question) ->
+    try
+        gen_server:call(Worker, {ask, Question}, infinity)
+    catch
+        exit:{_, _} -> {error, not_running}
+    end.
+
+%% The worker ends when its requests are answered, or when the milliseconds are over.
+-spec stop(pid(), non_neg_integer()) -> ok.
+stop(Worker, Timeout) ->
+    gen_server:cast(Worker, {stop, Timeout}).
+
+%% Workers with the same answer share their modules.
+-spec interpreter(pid()) -> main | pid().
+interpreter(Worker) ->
+    try
+        gen_server:call(Worker, interpreter, infinity)
+    catch
+        exit:{_, _} -> Worker
+    end.
+
+-spec init({pid(), pos_integer(), integer(), py_asgi_options:options()}) ->
+    {ok, #state{}} | {stop, {shutdown, py_error:reason()}}.
+init({Server, Number, Fd, #{mode := Mode, app := App, mounts := Mounts} = Options}) ->
+    process_flag(trap_exit, true),
+    Directory = maps:get(app_dir, Options, none),
+    Args = [self(), Fd, App, Mounts, Directory, python_options(Options)],
+    {ok, Payload} = py_call:payload(?PYTHON, work, Args, #{}),
+    case place(Mode, Payload) of
+        {ok, Place, Job} ->
+            {ok, #state{server = Server, number = Number, mode = Mode, place = Place, job = Job}};
+        {error, Reason} ->
+            {stop, {shutdown, Reason}}
+    end.
+
+%% Lines that nobody will see are not made.
+python_options(Options) ->
+    Wanted = maps:get(access_log, Options, true) andalso logger:allow(info, ?MODULE),
+    (py_asgi_options:for_python(Options))#{access_log => Wanted}.
+
+place(loop, Payload) ->
+    case py_event_loop:start_link() of
+        {ok, Pid} ->
+            Loop = py_event_loop:loop(Pid),
+            {ok, Pid, py_async:spawn(Loop, self(), ?OP_ASYNC, ?FLAG_TRACEBACK, Payload)};
+        {error, Reason} ->
+            {error, {context_died, Reason}}
+    end;
+place(subinterp, Payload) ->
+    case py_context:subinterp_link() of
+        {ok, Pid} ->
+            {ok, Pool} = py_call:pool(Pid),
+            Job = py_call:spawn(self(), async_result, Pool, ?OP_ASYNC, ?FLAG_TRACEBACK, Payload),
+            {ok, Pid, Job};
+        {error, _} = Error ->
+            Error
+    end.
+
+-spec handle_call(term(), gen_server:from(), #state{}) ->
+    {reply, term(), #state{}} | {noreply, #state{}}.
+handle_call({ask, _}, _From, #state{box = undefined} = State) ->
+    {reply, {error, not_running}, State};
+handle_call({ask, Question}, From, #state{box = Box, waiting = Waiting} = State) ->
+    Ref = make_ref(),
+    _ = Box ! command(Ref, Question),
+    {noreply, State#state{waiting = Waiting#{Ref => From}}};
+handle_call(interpreter, _From, #state{mode = loop} = State) ->
+    {reply, main, State};
+handle_call(interpreter, _From, State) ->
+    {reply, self(), State};
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
+
+command(Ref, {reload, Anew}) -> {reload, Ref, Anew};
+command(Ref, info) -> {info, Ref, none}.
+
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}} | {stop, {shutdown, stopped}, #state{}}.
+handle_cast({stop, _Timeout}, #state{box = undefined} = State) ->
+    {stop, {shutdown, stopped}, State};
+handle_cast({stop, Timeout}, #state{box = Box} = State) ->
+    _ = Box ! {stop, none, Timeout / 1000},
+    {noreply, State};
+handle_cast(_Request, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
+handle_info({<<"ready">>, Box}, #state{server = Server, number = Number} = State) ->
+    Server ! {worker_ready, Number},
+    {noreply, State#state{box = Box}};
+handle_info({<<"answer">>, Ref, Answer}, #state{waiting = Waiting} = State) ->
+    {From, Left} = maps:take(Ref, Waiting),
+    ok = gen_server:reply(From, answer(Answer)),
+    {noreply, State#state{waiting = Left}};
+handle_info({async_result, Job, {ok, _}}, #state{job = Job} = State) ->
+    {stop, {shutdown, stopped}, State};
+handle_info({async_result, Job, {error, Reason}}, #state{job = Job} = State) ->
+    {stop, {shutdown, described(Reason)}, State};
+handle_info({'EXIT', Server, Why}, #state{server = Server} = State) ->
+    {stop, Why, State};
+handle_info({'EXIT', Place, Why}, #state{place = Place} = State) ->
+    {stop, {shutdown, {context_died, Why}}, State};
+handle_info(_Message, State) ->
+    {noreply, State}.
+
+described({Type, Message, #{traceback := _} = Details}) ->
+    {Type, Message, py_details:describe(Details)};
+described(Reason) ->
+    Reason.
+
+answer({<<"ok">>, Value}) -> {ok, keyed(Value)};
+answer({<<"failed">>, Type, Message, Formatted}) ->
+    {error, {type(Type), Message, #{message => Message, formatted => Formatted}}}.
+
+keyed(#{<<"connections">> := C, <<"in_flight">> := I, <<"served">> := S}) ->
+    #{connections => C, in_flight => I, served => S};
+keyed(Value) ->
+    Value.
+
+%% An atom for a class built into Python.
+type(Name) ->
+    try binary_to_existing_atom(Name, utf8) of
+        Atom ->
+            case py_error:is_builtin_exception(Atom) of
+                true -> Atom;
+                false -> Name
+            end
+    catch
+        error:badarg -> Name
+    end.

@@ -1,0 +1,357 @@
+%% ASGI applications served by the node: the life of a server.
+-module(py_asgi_SUITE).
+
+-include("py_test.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([log/2]).
+-export([
+    an_application_is_served/1,
+    a_server_is_known_by_its_name/1,
+    an_application_that_does_not_start_tells_why/1,
+    a_lifespan_that_hangs_is_a_timeout/1,
+    options_are_checked/1,
+    a_port_in_use_is_an_error/1,
+    a_handler_that_crashes_is_a_500_with_its_traceback_in_the_log/1,
+    a_handler_that_exits_is_a_500/1,
+    a_loop_that_dies_is_replaced_on_the_same_socket/1,
+    an_application_that_can_not_come_back_ends_its_server/1,
+    stopping_lets_requests_be_answered/1,
+    stopping_in_a_hurry_ends_requests/1,
+    stopping_the_application_stops_servers/1,
+    a_unix_socket_is_served_and_removed/1,
+    several_workers_share_a_socket/1,
+    sub_interpreters_serve_too/1,
+    mounts_and_wsgi/1,
+    numbers_of_the_moment/1,
+    reloading_takes_new_code_and_loses_no_connection/1,
+    code_that_can_not_be_reloaded_leaves_the_old/1,
+    the_old_application_ends_after_its_requests/1
+]).
+
+all() ->
+    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
+
+is_test(Name) ->
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+
+init_per_suite(Config) -> py_test:start(Config).
+
+end_per_suite(_Config) -> ok.
+
+init_per_testcase(_Case, Config) ->
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ok = py_test:export_python(proplists:get_value(data_dir, Config)),
+    Config.
+
+end_per_testcase(_Case, _Config) ->
+    {ok, _} = application:ensure_all_started(erlang_python),
+    _ = [supervisor:terminate_child(py_asgi_sup, Id) || {Id, _, _, _} <- children()],
+    _ = [supervisor:delete_child(py_asgi_sup, Id) || {Id, _, _, _} <- children()],
+    ok.
+
+children() -> supervisor:which_children(py_asgi_sup).
+
+serve(Opts) -> serve(<<"py_asgi_apps:app">>, Opts).
+
+serve(App, Opts) ->
+    {ok, Server} = py_asgi:serve(App, maps:merge(#{port => 0}, Opts)),
+    {Server, py_asgi:port(Server)}.
+
+body({200, _, Body}) -> Body.
+
+an_application_is_served(_Config) ->
+    {Server, Port} = serve(#{}),
+    Socket = py_http:connect(Port),
+    {200, Headers, <<"hello">>} = py_http:ask(Socket, "/hello"),
+    ?assertEqual(<<"text/plain">>, proplists:get_value(<<"content-type">>, Headers)),
+    %% The same connection, and what the lifespan left.
+    ?assertMatch({200, _, <<"of the lifespan">>}, py_http:ask(Socket, "/state")),
+    ok = py_asgi:stop(Server),
+    ?assert(py_http:is_closed(Socket)),
+    ?assertEqual({error, not_running}, py_asgi:stop(Server)),
+    ?assertEqual({error, not_running}, py_asgi:port(Server)),
+    ?assertEqual({error, econnrefused}, gen_tcp:connect({127, 0, 0, 1}, Port, [])).
+
+a_server_is_known_by_its_name(_Config) ->
+    {Server, Port} = serve(#{name => py_asgi_named}),
+    ?assertEqual(Server, whereis(py_asgi_named)),
+    ?assertEqual(Port, py_asgi:port(py_asgi_named)),
+    Again = py_asgi:serve("py_asgi_apps:app", #{name => py_asgi_named, port => 0}),
+    ?assertReason({bad_argument, _}, Again),
+    ok = py_asgi:stop(py_asgi_named).
+
+an_application_that_does_not_start_tells_why(_Config) ->
+    {<<"erlang.serve.LifespanFailed">>, _, #{formatted := Text}} =
+        py_test:reason(py_asgi:serve("py_asgi_apps:broken", #{port => 0, lifespan => on})),
+    ?assertMatch([_, _], binary:split(Text, <<"KeyError: 'no database'">>)),
+    ?assertMatch([_, _], binary:split(Text, <<"in broken">>)),
+    Free = #{port => 0},
+    NotFound = <<"erlang.serve.AppNotFound">>,
+    ?assertReason({NotFound, _, _}, py_asgi:serve("py_asgi_apps:nothing", Free)),
+    ?assertReason({NotFound, _, _}, py_asgi:serve("py_no_such:app", Free)),
+    %% What is wrong in the files is told as Python does.
+    Secure = Free#{certificate => "/none"},
+    ?assertReason({'FileNotFoundError', _, _}, py_asgi:serve("py_asgi_apps:app", Secure)),
+    ok = py_test:eventually(fun() -> [] =:= [Pid || {_, Pid, _, _} <- children(), is_pid(Pid)] end).
+
+a_lifespan_that_hangs_is_a_timeout(_Config) ->
+    Hanging = {factory, "py_asgi_apps:make_hanging"},
+    ?assertEqual({error, timeout}, py_asgi:serve(Hanging, #{port => 0, start_timeout => 50})).
+
+options_are_checked(_Config) ->
+    Refused = fun(Opts) ->
+        {bad_argument, Text} = py_test:reason(py_asgi:serve("py_asgi_apps:app", Opts)),
+        Text
+    end,
+    ?assertEqual(
+        <<"port must be an integer from 0 to 65535, and is 70000">>, Refused(#{port => 70000})
+    ),
+    ?assertMatch(<<"there is no option prot; the options are ", _/binary>>, Refused(#{prot => 1})),
+    ?assertEqual(<<"mode must be loop or subinterp, and is process">>, Refused(#{mode => process})),
+    Both = #{uds => "/tmp/x", port => 1},
+    ?assertEqual(<<"uds is given in place of host and port">>, Refused(Both)),
+    ?assertEqual(<<"private_key needs a certificate">>, Refused(#{private_key => "x"})),
+    ?assertMatch(<<"root_path must begin", _/binary>>, Refused(#{root_path => "api/"})),
+    ?assertMatch(<<"mounts must be", _/binary>>, Refused(#{mounts => #{"api" => "a:b"}})),
+    ?assertEqual(<<"the options must be a map, and are []">>, Refused([])),
+    ?assertReason({bad_argument, _}, py_asgi:serve("no_colon", #{})),
+    ?assertReason({bad_argument, _}, py_asgi:serve(app, #{})).
+
+a_port_in_use_is_an_error(_Config) ->
+    {_, Port} = serve(#{}),
+    ?assertEqual({error, {posix, eaddrinuse}}, py_asgi:serve("py_asgi_apps:app", #{port => Port})).
+
+a_handler_that_crashes_is_a_500_with_its_traceback_in_the_log(_Config) ->
+    {_, Port} = serve(#{}),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{to => self()}}),
+    try
+        ?assertMatch({500, _, _}, py_http:get(Port, "/fail")),
+        Text = logged(<<"ValueError: the handler failed">>),
+        ?assertMatch([_, _], binary:split(Text, <<"in fail">>)),
+        ?assertMatch({200, _, <<"hello">>}, py_http:get(Port, "/"))
+    after
+        ok = logger:remove_handler(?MODULE)
+    end.
+
+a_handler_that_exits_is_a_500(_Config) ->
+    {_, Port} = serve(#{}),
+    ?assertMatch({500, _, _}, py_http:get(Port, "/leave")),
+    ?assertMatch({500, _, _}, py_http:get(Port, "/leave_later")),
+    ?assertMatch({200, _, <<"hello">>}, py_http:get(Port, "/")).
+
+%% The callback of the test's own handler.
+log(#{msg := {Format, Args}}, #{config := #{to := Pid}}) when is_list(Args) ->
+    Pid ! {logged, unicode:characters_to_binary(io_lib:format(Format, Args))};
+log(_Event, _Config) ->
+    ok.
+
+%% The record that has this in it.
+logged(Part) ->
+    receive
+        {logged, Text} ->
+            case binary:match(Text, Part) of
+                nomatch -> logged(Part);
+                _ -> Text
+            end
+    after 20_000 -> error({not_logged, Part})
+    end.
+
+%% The process that stands for the loop of the first worker.
+loop_of(Server) ->
+    {ok, [#{pid := Worker} | _]} = gen_server:call(Server, workers),
+    {links, Links} = process_info(Worker, links),
+    [Loop] = Links -- [Server],
+    {Worker, Loop}.
+
+%% A loop that ends may still take a connection with it. Connecting never fails: the socket stays.
+answer(Port, Path) ->
+    Socket = py_http:connect(Port),
+    try
+        body(py_http:ask(Socket, Path))
+    catch
+        error:{badmatch, {error, closed}} -> closed
+    after
+        py_http:close(Socket)
+    end.
+
+a_loop_that_dies_is_replaced_on_the_same_socket(_Config) ->
+    {Server, Port} = serve(#{}),
+    Before = body(py_http:get(Port, "/loop")),
+    {Worker, Loop} = loop_of(Server),
+    Monitor = monitor(process, Worker),
+    ok = py_test:down(Loop),
+    receive
+        {'DOWN', Monitor, process, Worker, _} -> ok
+    end,
+    ok = py_test:eventually(fun() -> not lists:member(answer(Port, "/loop"), [Before, closed]) end),
+    ?assertMatch({ok, #{restarts := 1, workers := [#{status := up}]}}, py_asgi:info(Server)).
+
+an_application_that_can_not_come_back_ends_its_server(_Config) ->
+    {Server, _} = serve("py_asgi_apps:starts_once", #{lifespan => on}),
+    Monitor = monitor(process, Server),
+    {_, Loop} = loop_of(Server),
+    ok = py_test:down(Loop),
+    receive
+        {'DOWN', Monitor, process, Server, Why} ->
+            ?assertMatch({shutdown, {<<"erlang.serve.LifespanFailed">>, _, _}}, Why)
+    end,
+    ok = py_test:eventually(fun() -> [] =:= [Pid || {_, Pid, _, _} <- children(), is_pid(Pid)] end).
+
+%% A request that waits for its answer, and the process to be told it.
+begun(Port) ->
+    true = register(py_asgi_test, self()),
+    Socket = py_http:connect(Port),
+    ok = py_http:send(Socket, "GET /wait", [], <<>>),
+    receive
+        {<<"waits">>, Box} -> {Socket, Box}
+    end.
+
+stopping_lets_requests_be_answered(_Config) ->
+    {Server, Port} = serve(#{}),
+    {Socket, Box} = begun(Port),
+    Test = self(),
+    Stopper = spawn_link(fun() -> Test ! {self(), py_asgi:stop(Server)} end),
+    %% Nobody listens any more, and still the request is answered.
+    ok = py_test:eventually(fun() -> refuses(Port) end),
+    Box ! <<"at last">>,
+    ?assertMatch({200, _, <<"at last">>}, py_http:response(Socket)),
+    ok = py_test:message(<<"lifespan.shutdown">>),
+    ok = py_test:message({Stopper, ok}).
+
+refuses(Port) ->
+    case gen_tcp:connect({127, 0, 0, 1}, Port, []) of
+        {ok, Socket} -> ok = gen_tcp:close(Socket), false;
+        {error, econnrefused} -> true
+    end.
+
+stopping_in_a_hurry_ends_requests(_Config) ->
+    {Server, Port} = serve(#{}),
+    {Socket, _} = begun(Port),
+    ok = py_asgi:stop(Server, 0),
+    ?assert(py_http:is_closed(Socket)),
+    ok = py_test:message(<<"lifespan.shutdown">>).
+
+stopping_the_application_stops_servers(_Config) ->
+    {_, Port} = serve(#{stop_timeout => 0}),
+    {Socket, _} = begun(Port),
+    ok = application:stop(erlang_python),
+    ?assert(py_http:is_closed(Socket)),
+    ?assert(refuses(Port)),
+    %% What waited for Erlang then is in nobody's way now.
+    {ok, _} = application:ensure_all_started(erlang_python),
+    {_, Next} = serve(#{}),
+    ?assertMatch({200, _, <<"hello">>}, py_http:get(Next, "/")).
+
+a_unix_socket_is_served_and_removed(Config) ->
+    %% Relative: the name of a Unix socket is short.
+    {ok, Here} = file:get_cwd(),
+    ok = file:set_cwd(proplists:get_value(priv_dir, Config)),
+    try
+        {ok, Server} = py_asgi:serve("py_asgi_apps:app", #{uds => "asgi"}),
+        ?assertEqual(undefined, py_asgi:port(Server)),
+        ?assertMatch({ok, #{uds := <<"asgi">>}}, py_asgi:info(Server)),
+        ?assertMatch({200, _, <<"hello">>}, py_http:get(<<"asgi">>, "/")),
+        ok = py_asgi:stop(Server),
+        ?assertNot(filelib:is_file("asgi"))
+    after
+        ok = file:set_cwd(Here)
+    end.
+
+several_workers_share_a_socket(_Config) ->
+    [
+        begin
+            {Server, Port} = serve(#{workers => 3, reuse_port => Reuse}),
+            ?assertMatch({200, _, <<"hello">>}, py_http:get(Port, "/")),
+            {ok, #{workers := Workers}} = py_asgi:info(Server),
+            ?assertEqual([up, up, up], [Status || #{status := Status} <- Workers]),
+            ok = py_asgi:stop(Server)
+        end
+     || Reuse <- [false, true]
+    ].
+
+sub_interpreters_serve_too(_Config) ->
+    case py:execution_mode() of
+        multi_executor ->
+            Own = #{mode => subinterp, port => 0},
+            ?assertEqual({error, not_supported}, py_asgi:serve("py_asgi_apps:app", Own));
+        _ ->
+            {Server, Port} = serve(#{mode => subinterp, workers => 2}),
+            ?assertMatch({200, _, <<"hello">>}, py_http:get(Port, "/")),
+            ok = py_asgi:reload(Server),
+            {ok, #{workers := Workers}} = py_asgi:info(Server),
+            ?assertEqual([up, up], [Status || #{status := Status} <- Workers]),
+            {_, Context} = loop_of(Server),
+            ok = py_test:down(Context),
+            ok = py_test:eventually(fun() ->
+                {ok, #{restarts := Restarts}} = py_asgi:info(Server),
+                {Restarts, answer(Port, "/")} =:= {1, <<"hello">>}
+            end),
+            ok = py_asgi:stop(Server)
+    end.
+
+mounts_and_wsgi(_Config) ->
+    Mounts = #{"/old" => {wsgi, "py_asgi_apps:wsgi"}, "/made" => {factory, "py_asgi_apps:make"}},
+    {_, Port} = serve(#{mounts => Mounts}),
+    ?assertMatch({200, _, <<"hello">>}, py_http:get(Port, "/")),
+    ?assertMatch({200, _, <<"wsgi /old /x">>}, py_http:get(Port, "/old/x")),
+    ?assertMatch({200, _, <<"/made /made/y">>}, py_http:get(Port, "/made/y")),
+    {_, Own} = serve({wsgi, "py_asgi_apps:wsgi"}, #{}),
+    ?assertMatch({200, _, <<"wsgi  /z">>}, py_http:get(Own, "/z")).
+
+numbers_of_the_moment(_Config) ->
+    {Server, Port} = serve(#{}),
+    {Socket, Box} = begun(Port),
+    ?assertMatch({200, _, _}, py_http:get(Port, "/")),
+    {ok, Info} = py_asgi:info(Server),
+    ?assertMatch(#{port := Port, host := <<"127.0.0.1">>, in_flight := 1, served := 1}, Info),
+    Box ! <<"done">>,
+    ?assertMatch({200, _, <<"done">>}, py_http:response(Socket)),
+    ok = py_test:eventually(fun() ->
+        {ok, #{in_flight := InFlight, served := Served}} = py_asgi:info(Server),
+        {InFlight, Served} =:= {0, 2}
+    end).
+
+%% A module of an application, with this as its answer.
+write_app(Config, Text) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "app"),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    Main = "from py_asgi_part import answer\n"
+        "from py_asgi_apps import respond\n"
+        "async def app(scope, receive, send):\n"
+        "    await respond(send, answer)\n",
+    ok = file:write_file(filename:join(Dir, "py_asgi_main.py"), Main),
+    ok = file:write_file(filename:join(Dir, "py_asgi_part.py"), Text),
+    Dir.
+
+reloading_takes_new_code_and_loses_no_connection(Config) ->
+    Dir = write_app(Config, "answer = b'first'\n"),
+    Opts = #{port => 0, app_dir => Dir, workers => 2, lifespan => off},
+    {ok, Server} = py_asgi:serve("py_asgi_main:app", Opts),
+    Sockets = [py_http:connect(py_asgi:port(Server)) || _ <- lists:seq(1, 10)],
+    [?assertMatch({200, _, <<"first">>}, py_http:ask(Socket, "/")) || Socket <- Sockets],
+    Dir = write_app(Config, "answer = b'the second'\n"),
+    ok = py_asgi:reload(Server),
+    [?assertMatch({200, _, <<"the second">>}, py_http:ask(Socket, "/")) || Socket <- Sockets].
+
+code_that_can_not_be_reloaded_leaves_the_old(Config) ->
+    Dir = write_app(Config, "answer = b'kept'\n"),
+    {ok, Server} = py_asgi:serve("py_asgi_main:app", #{port => 0, app_dir => Dir, lifespan => off}),
+    Port = py_asgi:port(Server),
+    {200, _, Kept} = py_http:get(Port, "/"),
+    Dir = write_app(Config, "answer = undefined_name\n"),
+    {'NameError', _, #{formatted := Text}} = py_test:reason(py_asgi:reload(Server)),
+    ?assertMatch([_, _], binary:split(Text, <<"py_asgi_part.py">>)),
+    ?assertMatch({200, _, Kept}, py_http:get(Port, "/")).
+
+the_old_application_ends_after_its_requests(_Config) ->
+    {Server, Port} = serve(#{}),
+    {Socket, Box} = begun(Port),
+    ok = py_asgi:reload(Server),
+    %% The new one has begun; the old one still has a request.
+    ok = py_test:message(<<"lifespan.startup">>),
+    ?assertMatch({200, _, <<"hello">>}, py_http:get(Port, "/")),
+    ok = py_test:nothing_waits(),
+    Box ! <<"answered">>,
+    ?assertMatch({200, _, <<"answered">>}, py_http:response(Socket)),
+    ok = py_test:message(<<"lifespan.shutdown">>).

@@ -1,0 +1,115 @@
+"""Applications that the suite serves."""
+
+import asyncio
+
+import erlang
+
+
+async def respond(send, body, status=200, headers=()):
+    head = {"type": "http.response.start", "status": status, "headers": list(headers)}
+    await send(head)
+    await send({"type": "http.response.body", "body": body})
+
+
+async def app(scope, receive, send):
+    kind = scope["type"]
+    if kind == "lifespan":
+        await lifespan(scope, receive, send)
+    elif kind == "http":
+        await globals()[scope["path"][1:].split("/")[0] or "hello"](scope, receive, send)
+    else:
+        await globals()["ws_" + scope["path"][1:]](scope, receive, send)
+
+
+async def lifespan(scope, receive, send):
+    while True:
+        event = (await receive())["type"]
+        scope["state"]["token"] = "of the lifespan"
+        tell(event)
+        await send({"type": f"{event}.complete"})
+        if event == "lifespan.shutdown":
+            return
+
+
+def tell(what):
+    """The test's process hears it, if it wants to."""
+    listener = erlang.whereis("py_asgi_test")
+    if listener is not None:
+        erlang.send(listener, what)
+
+
+async def hello(scope, receive, send):
+    await respond(send, b"hello", headers=[(b"content-type", b"text/plain")])
+
+
+async def state(scope, receive, send):
+    await respond(send, scope["state"]["token"].encode())
+
+
+async def leave_later(scope, receive, send):
+    await asyncio.sleep(0)
+    raise SystemExit(3)
+
+
+async def fail(scope, receive, send):
+    raise ValueError("the handler failed")
+
+
+async def leave(scope, receive, send):
+    raise SystemExit(3)
+
+
+loops: list[asyncio.AbstractEventLoop] = []
+
+
+async def loop(scope, receive, send):
+    """Which of the loops there were this is."""
+    running = asyncio.get_running_loop()
+    if running not in loops:
+        loops.append(running)
+    await respond(send, str(loops.index(running)).encode())
+
+
+async def wait(scope, receive, send):
+    """Answers when the test says so."""
+    box = erlang.receive()
+    tell(("waits", box.pid))
+    await respond(send, (await box.areceive()).encode())
+
+
+async def no_lifespan(scope, receive, send):
+    assert scope["type"] == "http"
+    await respond(send, scope["root_path"].encode() + b" " + scope["path"].encode())
+
+
+async def broken(scope, receive, send):
+    await receive()
+    raise KeyError("no database")
+
+
+def make():
+    return no_lifespan
+
+
+def wsgi(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"wsgi ", environ["SCRIPT_NAME"].encode(), b" ", environ["PATH_INFO"].encode()]
+
+
+def make_hanging():
+    async def hanging(scope, receive, send):
+        await asyncio.get_running_loop().create_future()
+
+    return hanging
+
+
+starts: list[int] = []
+
+
+async def starts_once(scope, receive, send):
+    await receive()
+    starts.append(1)
+    if len(starts) > 1:
+        raise RuntimeError("once is enough")
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
