@@ -42,9 +42,15 @@ refused(To, Error) ->
     _ = To ! {async_result, Ref, Error},
     Ref.
 
-%% A context runs its coroutines itself; all else goes to a loop of the node.
-place(default) -> py_event_loop_pool:get_loop();
-place(Pool) -> {pool, Pool}.
+%% A context has a loop of its own; a thread of a named pool, or one that is bound, awaits by itself;
+%% all else goes to a loop of the node.
+place(default) ->
+    py_event_loop_pool:get_loop();
+place(Pool) ->
+    case py_nif:pool_loop(Pool) of
+        none -> {pool, Pool};
+        Loop -> {ok, Loop}
+    end.
 
 -spec spawn(py_nif:event_loop(), pid(), py_nif:op(), py_nif:flags(), py_nif:payload()) ->
     py_nif:job_ref().
@@ -134,15 +140,18 @@ cast(M, F, A, Kw) ->
 %% All calls at once; their values in order, or every failure by the number of its call.
 -spec gather([tuple()], py:timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
 gather(Calls, Opts) when is_list(Calls) ->
-    case {payloads(Calls, 1, []), py_call:options(Opts), py_event_loop_pool:get_loop()} of
-        {{ok, Payloads}, {ok, Options}, {ok, Loop}} ->
+    case {payloads(Calls, 1, []), py_call:options(Opts)} of
+        {{ok, Payloads}, {ok, #{pool := Pool} = Options}} ->
             Cancel = is_map(Opts) andalso maps:get(cancel, Opts, false),
-            together(Loop, Payloads, Options, Cancel);
-        {{error, _} = Error, _, _} ->
+            case place(Pool) of
+                {ok, Loop} -> together(Loop, Payloads, Options, Cancel);
+                %% Its threads await one call each: that is not together.
+                {pool, _} -> {error, not_supported};
+                {error, _} = Error -> Error
+            end;
+        {{error, _} = Error, _} ->
             Error;
-        {_, {error, _} = Error, _} ->
-            Error;
-        {_, _, Error} ->
+        {_, {error, _} = Error} ->
             Error
     end;
 gather(_Calls, _Opts) ->

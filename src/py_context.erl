@@ -133,6 +133,7 @@ init(Opts) ->
     #{max_queue := MaxQueue} = persistent_term:get(py_config),
     case make(maps:get(mode, Opts, worker), MaxQueue) of
         {ok, {Pool, _Worker} = Made} ->
+            ok = py_nif:pool_add_loop(Pool, MaxQueue),
             ok = py_registry:add_pool(self(), Pool),
             case Opts of
                 #{name := Name} when is_atom(Name) -> ok = py_registry:add_pool(Name, Pool);

@@ -4,7 +4,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, start_link/1, get_loop/0, is_up/2, get_stats/0]).
+-export([start_link/0, start_link/1, get_loop/0, is_up/2, get_stats/0, stats/1]).
 -export([create_task/3, create_task/4, run/3, run/4, await/1, await/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -12,6 +12,8 @@
 -define(LOOPS, py_event_loops).
 
 -record(state, {size :: pos_integer()}).
+
+-type stats() :: #{queued | waiting | started => non_neg_integer()}.
 
 -spec start_link() -> gen_server:start_ret().
 start_link() ->
@@ -45,13 +47,14 @@ is_up(N, Loop) ->
     gen_server:cast(?MODULE, {is_up, N, Loop}).
 
 %% What each loop has to do.
--spec get_stats() -> [#{queued | waiting | started => non_neg_integer()}].
+-spec get_stats() -> [stats()].
 get_stats() ->
     case persistent_term:get(?LOOPS, undefined) of
         undefined -> [];
         Loops -> [stats(Loop) || Loop <- tuple_to_list(Loops)]
     end.
 
+-spec stats(py_nif:event_loop()) -> stats().
 stats(Loop) ->
     {Queued, Waiting, Started} = py_nif:loop_info(Loop),
     #{queued => Queued, waiting => Waiting, started => Started}.

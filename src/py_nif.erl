@@ -7,7 +7,7 @@
 -export([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -export([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
--export([subinterp_new/1, subinterp_counts/0]).
+-export([subinterp_new/1, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
@@ -30,7 +30,7 @@
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
--nifs([subinterp_new/1, subinterp_counts/0]).
+-nifs([subinterp_new/1, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
@@ -229,6 +229,14 @@ stream_ack(_Ref, _Count) -> ?NOT_LOADED.
 %% A loop with its thread; both belong to the calling process.
 -spec loop_new(MaxQueue :: pos_integer()) -> event_loop().
 loop_new(_MaxQueue) -> ?NOT_LOADED.
+
+%% Gives a context of the calling process a loop; its thread starts with the first job.
+-spec pool_add_loop(pool(), MaxQueue :: pos_integer()) -> ok.
+pool_add_loop(_Pool, _MaxQueue) -> ?NOT_LOADED.
+
+%% The loop of a context; other pools have none.
+-spec pool_loop(pool()) -> event_loop() | none.
+pool_loop(_Pool) -> ?NOT_LOADED.
 
 %% A loop without a thread, driven by the calling process: `py_event_loop_beam'.
 -spec loop_new_beam(MaxQueue :: pos_integer()) -> event_loop().

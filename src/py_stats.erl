@@ -15,14 +15,19 @@ stats() ->
         callbacks => Callbacks,
         exported_objects => Exported,
         atoms_minted => py_atoms:minted(),
-        %% Ending an interpreter does not give all of its memory back: a few MB stay each time.
+        %% Ending an interpreter does not give all of its memory back: a few MB stay each time. Left
+        %% behind is one that is not used any more and waits for the end of threads in it.
         subinterpreters => #{made => Made, ended => Ended, left_behind => Left},
         execution_mode => execution_mode()
     }.
 
 pool(Pool) ->
     {Queued, Threads, Idle, Waiting} = py_nif:pool_info(Pool),
-    #{queued => Queued, threads => Threads, idle => Idle, waiting => Waiting}.
+    Stats = #{queued => Queued, threads => Threads, idle => Idle, waiting => Waiting},
+    case py_nif:pool_loop(Pool) of
+        none -> Stats;
+        Loop -> Stats#{event_loop => py_event_loop_pool:stats(Loop)}
+    end.
 
 -spec memory() -> map() | {error, py_error:reason()}.
 memory() ->

@@ -263,7 +263,7 @@ stopping_and_starting_twenty_times_leaves_nothing_behind(_Config) ->
     ok = py_test:stop(),
     {ok, _} = application:ensure_all_started(erlang_python),
     {TasksNow, ResidentNow, ProcessesNow, AtomsNow} = settled(Tasks),
-    ?assertEqual(Tasks, TasksNow),
+    ?assert(TasksNow =< Tasks, {Tasks, TasksNow}),
     ?assert(ResidentNow - Resident < 20_000_000, {Resident, ResidentNow}),
     ?assert(ProcessesNow - Processes < 10, {Processes, ProcessesNow}),
     ?assertEqual(Atoms, AtomsNow).

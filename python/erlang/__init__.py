@@ -8,14 +8,17 @@ from __future__ import annotations
 import importlib
 import sys
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
 
 # By name too: in a node it is there before the package is.
 from erlang import _native as _native
 from erlang._errors import Cancelled, ErlangError, NotInNode
 from erlang._native import Atom, Fun, Pid, Port, Ref, register_constructor, register_converter
 
+# As `typing` has it: importing that costs more than all else that is needed at the start.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from erlang import dag as dag
     from erlang._async import async_call as async_call
     from erlang._async import current as current

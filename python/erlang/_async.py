@@ -7,8 +7,6 @@ import contextvars
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from erlang._run import ExecutionMode, detect_mode
-
 try:
     from erlang import _node
 except ImportError:
@@ -68,19 +66,18 @@ def spawn_task(
     coro: Coroutine[Any, Any, T],
 ) -> asyncio.Task[T] | concurrent.futures.Future[T]:
     """Runs a coroutine in the background: on the running loop, which gives a task, or from code
-    without one on a loop of the node, which gives a future of ``concurrent.futures``."""
+    without one on a loop of the node, in a sub-interpreter on its own loop, which gives a future of
+    ``concurrent.futures``."""
     loop = asyncio._get_running_loop()
     if loop is not None:
         task = loop.create_task(coro)
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
         return task
-    if detect_mode() is ExecutionMode.SUBINTERP:
-        coro.close()
-        raise RuntimeError("erlang.spawn_task() needs a running event loop in a sub-interpreter")
     from erlang import _tasks as node_loops
 
     if not node_loops.up.is_set():
-        _node.call("$start_loops")
+        if not _node.begin_loop():
+            _node.call("$start_loops")
         node_loops.up.wait()
     return asyncio.run_coroutine_threadsafe(coro, node_loops.loops[-1])

@@ -7,10 +7,11 @@ import os
 import sys
 import threading
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING
 
 from erlang import _errors, _native, _node, _stdio
 
+# Not from `typing`: it is not imported before a program does.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
@@ -71,8 +72,43 @@ def before_subinterpreters() -> list[str]:
 
 
 def inherit(path: list[str]) -> None:
-    """In a new sub-interpreter: modules are found where the main one finds them."""
+    """In a sub-interpreter: modules are found where the main one finds them."""
     sys.path[:] = path
+    if sys.version_info < (3, 13) and _Refused not in sys.meta_path:
+        sys.meta_path.insert(0, _Refused)
+
+
+class _Refused:
+    """Modules of Python 3.12 that it refuses in a sub-interpreter, but only after it has run their
+    code there: that breaks them for all interpreters."""
+
+    names = frozenset(
+        [
+            "_ctypes",
+            "_curses",
+            "_curses_panel",
+            "_datetime",
+            "_decimal",
+            "_elementtree",
+            "_lsprof",
+            "_tkinter",
+            # It needs the C code of `datetime`; `zoneinfo` does without.
+            "_zoneinfo",
+            "faulthandler",
+            "nis",
+            "ossaudiodev",
+            "pyexpat",
+            "readline",
+        ]
+    )
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> None:
+        if name in _Refused.names:
+            text = f"module {name} does not support loading in subinterpreters"
+            raise ImportError(text, name=name)
 
 
 def stop() -> None:

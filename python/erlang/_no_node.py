@@ -40,6 +40,11 @@ def ask(loop: object, future: object, name: str, *args: object) -> bool:
     _refuse("async_call")
 
 
+def begin_loop() -> bool:
+    """Starts the loop of this sub-interpreter."""
+    _refuse("spawn_task")
+
+
 def current() -> Any:
     """Whom this code runs for."""
     _refuse("current")

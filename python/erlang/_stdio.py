@@ -12,12 +12,16 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any
 
-Sink = Callable[[str], object]
-# Called when a thread has begun a line: whoever runs jobs on it calls `flush_thread` after them.
-Begun = Callable[[], object]
+# Not from `typing`: it is not imported before a program does.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    Sink = Callable[[str], object]
+    # A thread has begun a line: whoever runs jobs on it calls `flush_thread` after them.
+    Begun = Callable[[], object]
 
 
 def _nobody_waits() -> None:

@@ -33,6 +33,13 @@ def new_loop() -> ErlangEventLoop:
     return loop
 
 
+def new_context_loop() -> ErlangEventLoop:
+    """The same for a context: what others spawn does not run there."""
+    loop = ErlangEventLoop()
+    asyncio.set_event_loop(loop)
+    return loop
+
+
 def new_shared_loop() -> ErlangEventLoop:
     """A loop for a thread that runs many: none of them is the thread's own."""
     loop = ErlangEventLoop()
@@ -81,9 +88,10 @@ def step(loop: Any) -> int:
 
 def end(loop: ErlangEventLoop) -> None:
     """Cancels what is left and closes the loop."""
-    loops.remove(loop)
-    if not loops:
-        up.clear()
+    if loop in loops:
+        loops.remove(loop)
+        if not loops:
+            up.clear()
     try:
         _complete(loop, _end_tasks())
         _complete(loop, loop.shutdown_asyncgens())

@@ -123,6 +123,12 @@ pub fn ask<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'p
     Err(PyError::new(py, Builtin::RuntimeError, text))
 }
 
+/// `begin_loop()`: the loop of this sub-interpreter gets its thread. `False`: it has none.
+pub fn begin_loop<'py>(module: &Obj<'py>, _args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let begun = py_module::interp(module)?.begin_loop();
+    Ok(Obj::bool(module.py(), begun))
+}
+
 /// `current()`: who is run for, and what it said about the job: `(pid, about)`.
 pub fn current_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();

@@ -4,25 +4,29 @@
 //! touches Python is in `start` and `serve`, on the loop's own thread.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crew::Refused;
 use crew::sync::lock;
 use pyloop::Visitors;
 use pyrt::{Attached, Kept, Obj};
+use rustler::LocalPid;
 
 use crate::closing;
 use crate::failure::Failure;
 use crate::interp::{Interp, World};
 use crate::job::{Job, Op};
-use crate::{release, watch};
+use crate::pool::Pool;
+use crate::{release, runtime, watch};
 
 mod beam;
 mod nifs;
 mod serve;
 mod start;
 
+pub use nifs::LoopRef;
 pub use start::task_over;
 
 /// Tasks that wait, per place in the queue: what is suspended costs memory only.
@@ -30,7 +34,13 @@ const TASKS_PER_PLACE: usize = 100;
 
 pub struct Loop {
     interp: Arc<Interp>,
+    /// The context it belongs to; a loop of the node belongs to none.
+    context: Option<Arc<Pool>>,
+    /// The process that stands for it.
+    owner: LocalPid,
     max_queue: usize,
+    /// Its thread was asked for.
+    begun: AtomicBool,
     inbox: Mutex<Inbox>,
     /// The way to the loop's thread, once that is up.
     way: OnceLock<Visitors>,
@@ -41,6 +51,14 @@ pub struct Loop {
     started: AtomicU64,
     /// Without a thread of its own: an Erlang process drives it.
     beam: Option<beam::Beam>,
+}
+
+/// Where a loop runs.
+enum Place {
+    /// Beside the node's pool, in the main interpreter.
+    Node(Arc<Interp>),
+    /// In a context, in whose interpreter that is.
+    Context(Arc<Pool>),
 }
 
 /// What others have posted and the loop has not seen yet.
@@ -60,10 +78,17 @@ struct Waiting {
 }
 
 impl Loop {
-    fn new(interp: Arc<Interp>, max_queue: usize, beam: Option<beam::Beam>) -> Arc<Self> {
+    fn new(place: Place, owner: LocalPid, max_queue: usize, beam: Option<beam::Beam>) -> Arc<Self> {
+        let (interp, context) = match place {
+            Place::Node(interp) => (interp, None),
+            Place::Context(pool) => (pool.interp.clone(), Some(pool)),
+        };
         Arc::new(Loop {
             interp,
+            context,
+            owner,
             max_queue,
+            begun: AtomicBool::new(false),
             inbox: Mutex::new(Inbox {
                 jobs: VecDeque::new(),
                 cancels: Vec::new(),
@@ -93,10 +118,38 @@ impl Loop {
             inbox.jobs.push_back(job);
             !std::mem::replace(&mut inbox.told, true)
         };
+        self.begin();
         if tell {
             self.tell();
         }
         Ok(())
+    }
+
+    /// Its thread is started, if it has none yet: a context's loop costs nothing until it is used.
+    pub fn begin(self: &Arc<Self>) {
+        // Relaxed, twice: who starts the thread is all that counts.
+        if self.beam.is_none()
+            && !self.begun.load(Ordering::Relaxed)
+            && !self.begun.swap(true, Ordering::Relaxed)
+            && serve::start(self).is_err()
+        {
+            self.close();
+        }
+    }
+
+    /// What makes the Python object: only loops of the node itself, and that of a sub-interpreter, run
+    /// what code without a loop spawns.
+    fn maker(&self) -> &'static CStr {
+        if self.context.is_some() && self.interp.is_main() {
+            c"new_context_loop"
+        } else {
+            c"new_loop"
+        }
+    }
+
+    /// Whose workers call what is no coroutine function, and whose names it sees.
+    fn workers(&self) -> Option<Arc<Pool>> {
+        self.context.clone().or_else(runtime::main_pool)
     }
 
     /// Puts back a job that was admitted before.
@@ -223,7 +276,7 @@ pub fn hand_over(mut job: Box<Job>, value: Obj<'_>) {
 }
 
 /// What a call gave on a thread of a pool: items that need no loop are taken here, and where there
-/// is no loop (a context has a thread of its own) the thread awaits by itself.
+/// is no loop (a bound process, a named pool) the thread awaits by itself.
 pub fn settle<'py>(
     world: &World<'_, 'py>,
     job: &mut Job,

@@ -5,12 +5,14 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use pyrt::call::{self, Source};
 use pyrt::{Attached, Kept, Obj, PyResult, thread};
 
 use crate::current;
+use crate::event_loop::Loop;
+use crate::guest::Guests;
 use crate::refs::Exported;
 use crate::task::Classes;
 use crew::sync::lock;
@@ -48,6 +50,10 @@ pub struct Interp {
     depth: AtomicUsize,
     /// `false` from the moment it is ended.
     alive: RwLock<bool>,
+    /// Who else of ours is in it.
+    pub guests: Guests,
+    /// The loop of a sub-interpreter.
+    event_loop: OnceLock<Weak<Loop>>,
 }
 
 /// An interpreter in use by the calling thread.
@@ -86,6 +92,8 @@ impl Interp {
             tasks: Classes::make(py)?,
             depth: AtomicUsize::new(0),
             alive: RwLock::new(true),
+            guests: Guests::default(),
+            event_loop: OnceLock::new(),
         })
     }
 
@@ -103,6 +111,19 @@ impl Interp {
     /// From here on nobody else uses it. Its own thread calls this, detached, before its end.
     pub fn retire(&self) {
         *self.alive.write().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    pub fn set_loop(&self, event_loop: &Arc<Loop>) {
+        let _ = self.event_loop.set(Arc::downgrade(event_loop));
+    }
+
+    /// The loop of a sub-interpreter, with its thread.
+    pub fn begin_loop(&self) -> bool {
+        let event_loop = self.event_loop.get().and_then(Weak::upgrade);
+        if let Some(event_loop) = &event_loop {
+            event_loop.begin();
+        }
+        event_loop.is_some()
     }
 
     pub fn number(&self) -> u64 {

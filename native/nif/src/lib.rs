@@ -22,6 +22,7 @@ mod erts;
 mod event_loop;
 mod executor;
 mod failure;
+mod guest;
 mod here;
 mod interp;
 mod job;

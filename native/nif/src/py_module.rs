@@ -28,7 +28,7 @@ pub struct NodeModule {
     cancelled: Kept,
 }
 
-static FUNCTIONS: [Function; 11] = [
+static FUNCTIONS: [Function; 12] = [
     function!(
         c"call",
         call_,
@@ -43,6 +43,11 @@ static FUNCTIONS: [Function; 11] = [
         c"current",
         ask::current_,
         c"current(): whom this code runs for"
+    ),
+    function!(
+        c"begin_loop",
+        ask::begin_loop,
+        c"begin_loop(): starts the loop of this sub-interpreter"
     ),
     function!(c"send", send, c"send(dest, term): sends a message"),
     function!(

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 
 use crate::atoms;
+use crate::event_loop::LoopRef;
 use crate::here::{Thread, here};
 use crate::interp::Interp;
 use crate::pool::{Plan, Pool};
@@ -17,6 +18,8 @@ use crate::{watch, worker};
 /// A pool; closed when the process that made it is gone.
 pub struct PoolRef {
     pub pool: Arc<Pool>,
+    /// That of a context.
+    pub event_loop: OnceLock<ResourceArc<LoopRef>>,
 }
 
 #[rustler::resource_impl]
@@ -44,7 +47,10 @@ impl PoolRef {
 impl PoolRef {
     /// A pool that is there already, owned by the calling process from now on.
     pub fn owned(env: Env<'_>, pool: Arc<Pool>) -> Option<ResourceArc<PoolRef>> {
-        let resource = ResourceArc::new(PoolRef { pool });
+        let resource = ResourceArc::new(PoolRef {
+            pool,
+            event_loop: OnceLock::new(),
+        });
         resource.monitor(Some(env), &env.pid())?;
         Some(resource)
     }

@@ -146,7 +146,8 @@ pub fn prepare<'py>(
     Ok(interp)
 }
 
-fn end<'py>(py: Attached<'py>) -> PyResult<'py, ()> {
+/// What programs have left for the end of their interpreter.
+pub fn end<'py>(py: Attached<'py>) -> PyResult<'py, ()> {
     call::import_c(py, c"erlang._boot")?.call_method(c"stop", &[])?;
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use crew::sync::lock;
 use pyrt::thread::{ThreadState, spawn_named};
@@ -12,6 +13,7 @@ use pyrt::{contain, subinterp};
 use rustler::{Env, ResourceArc};
 
 use crate::here::here;
+use crate::interp::Interp;
 use crate::pool::{Plan, Pool};
 use crate::resource::{PoolRef, WorkerRef};
 use crate::slot::Namespace;
@@ -21,16 +23,26 @@ use crate::{atoms, runtime, worker};
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static MADE: AtomicU64 = AtomicU64::new(0);
 static ENDED: AtomicU64 = AtomicU64::new(0);
-/// Ended in name only: a thread of theirs was still there.
-static LEFT: AtomicU64 = AtomicU64::new(0);
+/// When the end of those that have not ended yet began.
+static LEAVING: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
 
-/// How many interpreters were made, ended, and left behind because they could not be ended.
+/// How long the threads of an interpreter have to end with it.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often is looked whether they are gone: at first, and at last.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// How many interpreters were made, ended, and are left behind: a thread of theirs is still there.
 pub fn counts() -> (u64, u64, u64) {
+    let left = lock(&LEAVING)
+        .iter()
+        .filter(|since| since.elapsed() > PATIENCE)
+        .count();
     // Relaxed: numbers for people.
     (
         MADE.load(Ordering::Relaxed),
         ENDED.load(Ordering::Relaxed),
-        LEFT.load(Ordering::Relaxed),
+        left as u64,
     )
 }
 
@@ -56,8 +68,7 @@ pub fn make(
             pool.leave(&me);
             me.tell_owner(atoms::panicked());
         }
-        pool.interp.retire();
-        end(state);
+        leave(state, &pool.interp);
     };
     spawn_named("py-sub", body).map_err(|error| format!("no thread: {error}"))?;
     let (pool, thread) = told
@@ -99,11 +110,36 @@ fn ready(max_queue: usize) -> Result<(ThreadState, Arc<Pool>), String> {
     Ok((state, pool))
 }
 
-fn end(state: ThreadState) {
-    let count = if state.end_interpreter() {
-        &ENDED
-    } else {
-        &LEFT
-    };
-    count.fetch_add(1, Ordering::Relaxed);
+/// The end of an interpreter: its loop is closed, its threads are joined and its `atexit` functions run.
+/// A thread that never ends keeps it for ever.
+fn leave(mut state: ThreadState, interp: &Arc<Interp>) {
+    let since = Instant::now();
+    lock(&LEAVING).push(since);
+    let _ = contain("sub-interpreter end", || {
+        state.attached(|py| {
+            if let Err(error) = runtime::end(py) {
+                error.unraisable(c"the end of an interpreter");
+            }
+        });
+    });
+    interp.retire();
+    while !interp.guests.wait(PATIENCE) {
+        state.attached(|py| interp.stop_guests(py));
+    }
+    end(state);
+    let mut leaving = lock(&LEAVING);
+    if let Some(index) = leaving.iter().position(|other| *other == since) {
+        leaving.swap_remove(index);
+    }
+}
+
+/// Ends the interpreter as soon as the threads that Python code has left in it are gone.
+fn end(mut state: ThreadState) {
+    let mut pause = SHORTEST;
+    while let Err(again) = state.end_interpreter() {
+        state = again;
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST);
+    }
+    ENDED.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,6 +1,7 @@
 //! A reference that may be stored and moved between threads. It is used and released only by a
 //! thread attached to its interpreter (I1, I10): dropped elsewhere, it waits in the release list.
 
+use std::collections::BTreeSet;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
@@ -16,7 +17,7 @@ pub struct Kept {
 
 /// The interpreter an object belongs to, by the number that Python never gives twice (an address
 /// would come again after an interpreter's end).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct InterpId(i64);
 
 impl InterpId {
@@ -29,14 +30,12 @@ impl InterpId {
 }
 
 /// Interpreters that have ended: what they had is gone with them.
-static ENDED: Mutex<Vec<InterpId>> = Mutex::new(Vec::new());
+static ENDED: Mutex<BTreeSet<InterpId>> = Mutex::new(BTreeSet::new());
 
-/// This interpreter ends next: what waits to be released is released now, and what is dropped from
-/// here on is forgotten.
-pub fn before_end(py: Attached<'_>) {
-    release_dropped(py);
+/// This interpreter ends next: what of it is dropped from here on is forgotten.
+pub fn forget_from_now_on(py: Attached<'_>) {
     if let Ok(mut ended) = ENDED.lock() {
-        ended.push(InterpId::current(py));
+        ended.insert(InterpId::current(py));
     }
 }
 

@@ -94,10 +94,12 @@ impl ThreadState {
             .ok_or_else(|| "the new interpreter has no thread state".to_owned())
     }
 
-    /// Ends the interpreter of this state. `false`: other threads of it exist still, so it is left
-    /// as it is (ending it would abort the process).
-    pub fn end_interpreter(self) -> bool {
+    /// Ends the interpreter of this state. Other threads of it exist still: it is left as it is
+    /// (ending it would abort the process), and the state comes back.
+    pub fn end_interpreter(self) -> Result<(), ThreadState> {
         restore(self.state.as_ptr());
+        // SAFETY: attached above, until the interpreter ends. Before the look: this may run code.
+        crate::kept::release_dropped(unsafe { Attached::assume() });
         // SAFETY: attached with this state.
         let interp = unsafe { ffi::PyThreadState_GetInterpreter(self.state.as_ptr()) };
         // SAFETY: attached to this interpreter, so its list of states is there.
@@ -105,18 +107,18 @@ impl ThreadState {
         // SAFETY: a state of that list.
         let alone =
             head == self.state.as_ptr() && unsafe { ffi::PyThreadState_Next(head) }.is_null();
-        let state = std::mem::ManuallyDrop::new(self);
-        if alone {
-            // SAFETY: attached above, until the interpreter ends.
-            crate::kept::before_end(unsafe { Attached::assume() });
-            // SAFETY: attached with the only state of the interpreter; it is gone afterwards, and
-            // the thread detached.
-            unsafe { ffi::Py_EndInterpreter(state.state.as_ptr()) };
-        } else {
+        if !alone {
             // SAFETY: attached above.
             unsafe { ffi::PyEval_SaveThread() };
+            return Err(self);
         }
-        alone
+        let state = std::mem::ManuallyDrop::new(self);
+        // SAFETY: attached above, until the interpreter ends.
+        crate::kept::forget_from_now_on(unsafe { Attached::assume() });
+        // SAFETY: attached with the only state of the interpreter; it is gone afterwards, and the
+        // thread detached.
+        unsafe { ffi::Py_EndInterpreter(state.state.as_ptr()) };
+        Ok(())
     }
 
     /// Runs `body` attached.

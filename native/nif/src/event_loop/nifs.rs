@@ -10,8 +10,9 @@ use rustler::types::atom::Atom;
 use rustler::{Encoder, Env, LocalPid, Monitor, NifResult, Resource, ResourceArc, Term};
 
 use super::beam::{self, Beam};
-use super::{Loop, serve};
+use super::{Loop, Place};
 use crate::job::{Job, Reply, TicketRef};
+use crate::resource::PoolRef;
 use crate::slot::Slot;
 use crate::submit::{dead_reference, order, refusal};
 use crate::{atoms, runtime};
@@ -34,15 +35,43 @@ impl Resource for LoopRef {
 #[rustler::nif]
 fn loop_new(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {
     let interp = runtime::started_interp().ok_or(rustler::Error::BadArg)?;
-    let event_loop = Loop::new(interp, max_queue, None);
+    let event_loop = Loop::new(Place::Node(interp), env.pid(), max_queue, None);
+    let resource = owned(env, &event_loop)?;
+    event_loop.begin();
+    Ok(resource)
+}
+
+/// It ends with the calling process.
+fn owned(env: Env<'_>, event_loop: &Arc<Loop>) -> NifResult<ResourceArc<LoopRef>> {
     let resource = ResourceArc::new(LoopRef {
         event_loop: event_loop.clone(),
     });
     resource
         .monitor(Some(env), &env.pid())
         .ok_or(rustler::Error::BadArg)?;
-    serve::start(&event_loop, env.pid()).map_err(|_| rustler::Error::BadArg)?;
     Ok(resource)
+}
+
+/// Gives a context of the calling process a loop, whose thread starts with its first job.
+#[rustler::nif]
+fn pool_add_loop(env: Env<'_>, pool: ResourceArc<PoolRef>, max_queue: usize) -> NifResult<Atom> {
+    let context = pool.pool.clone();
+    let event_loop = Loop::new(Place::Context(context), env.pid(), max_queue, None);
+    let resource = owned(env, &event_loop)?;
+    if !pool.pool.interp.is_main() {
+        pool.pool.interp.set_loop(&event_loop);
+    }
+    let _ = pool.event_loop.set(resource);
+    Ok(atoms::ok())
+}
+
+/// The loop of a context; the atom `none` for any other pool.
+#[rustler::nif]
+fn pool_loop<'a>(env: Env<'a>, pool: ResourceArc<PoolRef>) -> Term<'a> {
+    match pool.event_loop.get() {
+        Some(event_loop) => event_loop.encode(env),
+        None => atoms::none().encode(env),
+    }
 }
 
 /// A new loop without a thread: the calling process drives it. It is told `{py_loop_up, Fd}`, and
@@ -50,13 +79,9 @@ fn loop_new(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {
 #[rustler::nif]
 fn loop_new_beam(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {
     let interp = runtime::started_interp().ok_or(rustler::Error::BadArg)?;
-    let event_loop = Loop::new(interp, max_queue, Some(Beam::new(env.pid())));
-    let resource = ResourceArc::new(LoopRef {
-        event_loop: event_loop.clone(),
-    });
-    resource
-        .monitor(Some(env), &env.pid())
-        .ok_or(rustler::Error::BadArg)?;
+    let beam = Some(Beam::new(env.pid()));
+    let event_loop = Loop::new(Place::Node(interp), env.pid(), max_queue, beam);
+    let resource = owned(env, &event_loop)?;
     beam::schedule(&event_loop);
     Ok(resource)
 }
@@ -170,7 +195,7 @@ fn linger<'a>(env: Env<'a>, slot: ResourceArc<Slot>, job: Term<'a>) -> Atom {
     atoms::ok()
 }
 
-/// A job for a loop. Its workers are those of the main pool: without one there is no application.
+/// A job for a loop. Without workers there is no application.
 fn prepare(
     slot: ResourceArc<Slot>,
     event_loop: &ResourceArc<LoopRef>,
@@ -178,7 +203,7 @@ fn prepare(
     flags: u32,
     payload: Term<'_>,
 ) -> NifResult<Option<Box<Job>>> {
-    let Some(pool) = runtime::main_pool() else {
+    let Some(pool) = event_loop.event_loop.workers() else {
         return Ok(None);
     };
     let mut job = order(slot, pool, code, flags)?;

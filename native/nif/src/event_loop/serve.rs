@@ -8,20 +8,21 @@ use pyloop::Visitors;
 use pyrt::error::Builtin;
 use pyrt::thread::{ThreadState, spawn_named};
 use pyrt::{Attached, PyError, PyResult, contain};
-use rustler::LocalPid;
 
 use super::start::{Arrived, Tools};
 use super::{Loop, helpers};
 use crate::here::here;
 use crate::{atoms, log};
 
-/// Starts the thread; `owner` hears `{py_worker_down, Why}` if it ends by itself.
-pub(super) fn start(this: &Arc<Loop>, owner: LocalPid) -> std::io::Result<()> {
+/// Starts the thread; the loop's owner hears `{py_worker_down, Why}` if it ends by itself.
+pub(super) fn start(this: &Arc<Loop>) -> std::io::Result<()> {
     let this = this.clone();
     spawn_named("py-loop", move || {
         let me = here();
-        me.set_owner(owner);
+        me.set_owner(this.owner);
         let served = contain("loop", || {
+            // First in, last out: whoever ends the interpreter waits for it.
+            let _guest = this.interp.visit()?;
             let mut state = ThreadState::new(this.interp.python())?;
             state.attached(|py| {
                 if let Err(error) = serve(py, &this) {
@@ -46,7 +47,7 @@ pub(super) fn start(this: &Arc<Loop>, owner: LocalPid) -> std::io::Result<()> {
 /// Runs the loop until it is closed.
 fn serve<'py>(py: Attached<'py>, this: &Arc<Loop>) -> PyResult<'py, ()> {
     let helpers = helpers(py)?;
-    let event_loop = helpers.call_method(c"new_loop", &[])?;
+    let event_loop = helpers.call_method(this.maker(), &[])?;
     let _ = this.tools.set(Tools::make(py)?);
     let way = this
         .interp

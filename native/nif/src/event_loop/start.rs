@@ -298,12 +298,13 @@ fn finish<'py>(this: &Loop, world: &World<'_, 'py>, tools: &Tools, job: Box<Job>
         None => Err(gone(py)),
     };
     let outcome = outcome.map_err(|error| {
-        let class = tools.cancelled.get(py);
-        let cancelled = class.is_some_and(|class| error.value().is_subtype(&class));
-        let failure = match cancelled {
-            false => Failure::Raised(error),
-            true if this.is_open() => Failure::Cancelled,
-            true => Failure::Died,
+        let is = |class: Option<Obj<'py>>| class.is_some_and(|it| error.value().is_subtype(&it));
+        let cancelled = is(tools.cancelled.get(py));
+        let failure = match this.is_open() {
+            true if cancelled => Failure::Cancelled,
+            // As a task, or with all that the thread of the loop did.
+            false if cancelled || is(world.interp.cancelled(py)) => Failure::Died,
+            _ => Failure::Raised(error),
         };
         run::settle_failure(&job, failure)
     });

@@ -1,0 +1,285 @@
+%% Contexts that are sub-interpreters: their event loops, their end, and what is known to go wrong.
+-module(py_subinterp_SUITE).
+
+-include("py_test.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([at_once/1]).
+-export([
+    coroutines_of_a_context_run_together/1,
+    a_context_has_a_loop_of_its_own/1,
+    names_of_a_context_are_seen_by_its_tasks/1,
+    code_runs_loops_by_itself/1,
+    a_task_calls_erlang/1,
+    code_without_a_loop_spawns_tasks/1,
+    calls_are_gathered_in_a_context/1,
+    a_task_that_is_not_awaited_in_time_is_cancelled/1,
+    an_exception_of_a_task_crosses/1,
+    several_contexts_serve_one_socket/1,
+    tasks_of_a_stopped_context_are_answered/1,
+    a_running_call_is_interrupted/1,
+    an_interpreter_ends_with_what_it_used/1,
+    a_loop_that_blocks_does_not_keep_its_interpreter/1,
+    an_interpreter_with_a_daemon_thread_ends_after_it/1,
+    an_interpreter_with_a_thread_ends_after_it/1,
+    trio_runs_as_a_guest/1,
+    interpreters_import_at_the_same_time/1,
+    types_and_errors_cross/1
+]).
+
+all() ->
+    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
+
+is_test(Name) ->
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite, at_once]).
+
+init_per_suite(Config) ->
+    Started = py_test:start(Config),
+    case py_context:new(#{mode => subinterp}) of
+        {ok, Ctx} ->
+            ok = py_context:stop(Ctx),
+            Started;
+        {error, not_supported} ->
+            {skip, "this Python has no own-GIL sub-interpreters"}
+    end.
+
+end_per_suite(_Config) -> ok.
+
+init_per_testcase(_Name, Config) ->
+    {ok, Ctx} = py_context:new(#{mode => subinterp}),
+    [{context, Ctx} | Config].
+
+end_per_testcase(_Name, Config) ->
+    ok = py_context:stop(ctx(Config)).
+
+ctx(Config) -> proplists:get_value(context, Config).
+
+async(Ctx, Function, Args) ->
+    py:await(py:async_call(Ctx, py_subs, Function, Args)).
+
+%% ---- loops
+
+coroutines_of_a_context_run_together(Config) ->
+    Ctx = ctx(Config),
+    Refs = [py:async_call(Ctx, py_subs, meet, [11]) || _ <- lists:seq(1, 10)],
+    %% While they wait the context's thread is free.
+    ?assertEqual({ok, 4}, py:eval(Ctx, <<"2 + 2">>)),
+    ?assertEqual({ok, 11}, async(Ctx, meet, [11])),
+    ?assertEqual([{ok, 11} || _ <- Refs], [py:await(Ref) || Ref <- Refs]),
+    #{pools := #{Ctx := #{event_loop := #{started := Started}}}} = py:stats(),
+    ?assert(Started >= 11).
+
+a_context_has_a_loop_of_its_own(Config) ->
+    {ok, Worker} = py_context:new(#{}),
+    {ok, [Node, _]} = py:await(py:async_call(py_subs, where_async, [])),
+    {ok, [Sub, <<"ErlangEventLoop">>]} = async(ctx(Config), where_async, []),
+    {ok, [Own, <<"ErlangEventLoop">>]} = async(Worker, where_async, []),
+    ?assertEqual(3, length(lists:usort([Node, Sub, Own]))),
+    ?assertEqual({ok, [Sub, <<"ErlangEventLoop">>]}, async(ctx(Config), where_async, [])),
+    ok = py_context:stop(Worker).
+
+names_of_a_context_are_seen_by_its_tasks(Config) ->
+    Ctx = ctx(Config),
+    ok = py:exec(Ctx, <<"y = 5\nasync def mine(x):\n    return x + y\n">>),
+    ?assertEqual({ok, 6}, py:await(py:async_call(Ctx, '__main__', mine, [1]))),
+    ?assertEqual({ok, [1, 2]}, py:async_stream(Ctx, builtins, iter, [[1, 2]])).
+
+code_runs_loops_by_itself(Config) ->
+    Loop = <<"ErlangEventLoop">>,
+    ?assertEqual({ok, [Loop, Loop]}, py:call(ctx(Config), py_subs, run_loops, [])).
+
+a_task_calls_erlang(Config) ->
+    Self = self(),
+    ok = py:register_function(sub_double, fun([X]) -> 2 * X end),
+    ?assertEqual(
+        {ok, [[2, 4, 6], 2, Self]},
+        async(ctx(Config), ask_erlang, [<<"sub_double">>, 1])
+    ).
+
+code_without_a_loop_spawns_tasks(Config) ->
+    {ok, [Thread, Loop]} = py:call(ctx(Config), py_subs, spawn, []),
+    ?assertEqual({ok, [Thread, Loop]}, async(ctx(Config), where_async, [])).
+
+calls_are_gathered_in_a_context(Config) ->
+    Calls = [{py_subs, meet, [3]} || _ <- lists:seq(1, 3)],
+    ?assertEqual({ok, [3, 3, 3]}, py:async_gather(Calls, #{context => ctx(Config)})).
+
+a_task_that_is_not_awaited_in_time_is_cancelled(Config) ->
+    Ref = py:async_call(ctx(Config), py_subs, wait_until_cancelled, [self()]),
+    ok = py_test:message(<<"waits">>),
+    ?assertEqual({error, timeout}, py:await(Ref, 0)),
+    ok = py_test:message(<<"cancelled">>),
+    ok = py_test:nothing_waits().
+
+an_exception_of_a_task_crosses(Config) ->
+    ?assertEqual({error, {<<"py_subs.Refused">>, <<"no">>}}, async(ctx(Config), fail, [])).
+
+several_contexts_serve_one_socket(Config) ->
+    Test = self(),
+    ok = py:register_function(blocked, fun([Name]) ->
+        Test ! {blocked, Name, self()},
+        receive go_on -> true end
+    end),
+    {ok, Other} = py_context:new(#{mode => subinterp}),
+    {ok, [Fd, Port]} = py:call(py_subs, listen, []),
+    [
+        ?assertEqual({ok, Name}, async(Ctx, serve, [Fd, Name]))
+     || {Ctx, Name} <- [{ctx(Config), <<"a">>}, {Other, <<"b">>}]
+    ],
+    {ok, none} = py:call(os, close, [Fd]),
+    %% Whoever answers first is kept busy: the other one serves on.
+    [First, <<"block\n">>] = request(Port, <<"block\n">>),
+    Executor = receive {blocked, First, Pid} -> Pid end,
+    [Second] = [Name || Name <- [<<"a">>, <<"b">>], Name =/= First],
+    [?assertEqual([Second, <<"x\n">>], request(Port, <<"x\n">>)) || _ <- lists:seq(1, 20)],
+    Executor ! go_on,
+    ok = py_context:stop(Other).
+
+request(Port, Line) ->
+    {ok, Socket} = gen_tcp:connect("127.0.0.1", Port, [binary, {active, false}]),
+    ok = gen_tcp:send(Socket, Line),
+    {ok, Answer} = gen_tcp:recv(Socket, 0),
+    ok = gen_tcp:close(Socket),
+    binary:split(Answer, <<" ">>).
+
+tasks_of_a_stopped_context_are_answered(_Config) ->
+    {ok, Ctx} = py_context:new(#{mode => subinterp}),
+    Ref = py:async_call(Ctx, py_subs, wait_until_cancelled, [self()]),
+    ok = py_test:message(<<"waits">>),
+    ends(Ctx),
+    ?assertReason({context_died, _}, py:await(Ref)).
+
+a_running_call_is_interrupted(Config) ->
+    Ctx = ctx(Config),
+    Code = <<"erlang.send(pid, 'spins')\nwhile True:\n    pass\n">>,
+    ok = py:exec(Ctx, <<"import erlang\ndef spin(pid, code):\n    exec(code, {**globals(), 'pid': pid})">>),
+    Ref = py:spawn_call(Ctx, '__main__', spin, [self(), Code]),
+    ok = py_test:message(<<"spins">>),
+    ?assertEqual(ok, py:interrupt(Ctx)),
+    ?assertEqual({error, interrupted}, py:await(Ref)),
+    ?assertEqual({ok, 1}, py:eval(Ctx, <<"1">>)).
+
+%% ---- ends
+
+%% Stops the context and waits for the end of its interpreter.
+ends(Ctx) ->
+    #{subinterpreters := #{ended := Before}} = py:stats(),
+    ok = py_context:stop(Ctx),
+    ok = py_test:eventually(fun() ->
+        #{subinterpreters := #{ended := Ended}} = py:stats(),
+        Ended > Before
+    end).
+
+left_behind() ->
+    #{subinterpreters := #{left_behind := Left}} = py:stats(),
+    Left.
+
+an_interpreter_ends_with_what_it_used(_Config) ->
+    Left = left_behind(),
+    Uses = [
+        {call, leave_executor, 45},
+        {async, leave_default_executor, 3},
+        {call, leave_graph, #{<<"b">> => 2}},
+        {call, leave_thread_that_makes_another, true}
+    ],
+    [
+        begin
+            {ok, Ctx} = py_context:new(#{mode => subinterp}),
+            Result =
+                case How of
+                    call -> py:call(Ctx, py_subs, Function, []);
+                    async -> async(Ctx, Function, [])
+                end,
+            ?assertEqual({ok, Expected}, Result),
+            ends(Ctx)
+        end
+     || {How, Function, Expected} <- Uses
+    ],
+    ?assertEqual(Left, left_behind()).
+
+a_loop_that_blocks_does_not_keep_its_interpreter(_Config) ->
+    {ok, Ctx} = py_context:new(#{mode => subinterp}),
+    Ref = py:async_call(Ctx, py_subs, block, [self()]),
+    ok = py_test:message(<<"blocks">>),
+    ends(Ctx),
+    ?assertReason({context_died, _}, py:await(Ref)).
+
+an_interpreter_with_a_daemon_thread_ends_after_it(_Config) ->
+    ends_after_its_thread(sub_daemon_may_end, true).
+
+an_interpreter_with_a_thread_ends_after_it(_Config) ->
+    ends_after_its_thread(sub_thread_may_end, false).
+
+ends_after_its_thread(Name, Daemon) ->
+    Left = left_behind(),
+    {ok, Ctx} = py_context:new(#{mode => subinterp}),
+    ?assertEqual({ok, true}, py:call(Ctx, py_subs, leave_thread, [atom_to_binary(Name), Daemon])),
+    #{subinterpreters := #{ended := Before}} = py:stats(),
+    ok = py_context:stop(Ctx),
+    ok = py_test:eventually(fun() -> left_behind() =:= Left + 1 end),
+    true = register(Name, self()),
+    ok = py_test:eventually(fun() -> left_behind() =:= Left end),
+    #{subinterpreters := #{ended := Ended}} = py:stats(),
+    ?assert(Ended > Before).
+
+%% Its thread waits for work for ten seconds, and the interpreter for the thread.
+trio_runs_as_a_guest(_Config) ->
+    case os:getenv("PY_TEST_VENV", "") of
+        "" ->
+            {skip, "trio is not installed"};
+        Venv ->
+            ok = py:activate_venv(Venv),
+            {ok, Ctx} = py_context:new(#{mode => subinterp}),
+            ok = py:deactivate_venv(),
+            case py:call(Ctx, py_subs, trio_guest, []) of
+                {error, {'ImportError', <<"module _ctypes", _/binary>>}} ->
+                    {skip, "trio needs a module that this Python refuses in sub-interpreters"};
+                Result ->
+                    ?assertEqual({ok, true}, Result),
+                    ends(Ctx)
+            end
+    end.
+
+%% ---- what is known to go wrong
+
+%% In a node of its own: should it crash, this one does not.
+interpreters_import_at_the_same_time(Config) ->
+    Modules = [
+        <<"datetime">>, <<"asyncio">>, <<"decimal">>, <<"json">>, <<"ssl">>, <<"sqlite3">>, <<"zoneinfo">>,
+        <<"ctypes">>, <<"hashlib">>, <<"xml.etree.ElementTree">>, <<"multiprocessing">>, <<"logging">>,
+        <<"email">>, <<"http.client">>, <<"uuid">>, <<"random">>, <<"array">>, <<"pickle">>, <<"zlib">>
+    ],
+    Peer = py_test:peer([]),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    ok = peer:call(Peer, py_test, export_python, [proplists:get_value(data_dir, Config)]),
+    New = fun() -> peer:call(Peer, py_context, new, [#{mode => subinterp}]) end,
+    Contexts = [Ctx || {ok, Ctx} <- [New() || _ <- lists:seq(1, 8)]],
+    ?assertEqual(8, length(Contexts)),
+    Calls = [[Ctx, py_subs, import_all, [Modules]] || Ctx <- Contexts],
+    Answers = peer:call(Peer, ?MODULE, at_once, [Calls], 120_000),
+    %% All the same answer; a module that refuses sub-interpreters does so in each of them.
+    [{ok, Refused}] = lists:usort(Answers),
+    ?assertEqual([], [M || M <- [<<"asyncio">>, <<"json">>, <<"logging">>], lists:member(M, Refused)]),
+    ok = py_test:stop_peer(Peer).
+
+%% The answers of calls that are all started before the first one is awaited.
+at_once(Calls) ->
+    Refs = [apply(py, spawn_call, Call) || Call <- Calls],
+    [py:await(Ref, 60_000) || Ref <- Refs].
+
+types_and_errors_cross(Config) ->
+    Ctx = ctx(Config),
+    {ok, There} = py:call(Ctx, py_subs, values, []),
+    ?assertEqual(py:call(py_subs, values, []), {ok, There}),
+    ?assertMatch([#{<<"x">> := 1}, <<"2024-02-29">>, <<"1.50">>, _, [1], ok, infinity], There),
+    [
+        ?assertEqual({ok, Name}, py:call(Ctx, py_subs, name_of, [Term]))
+     || {Term, Name} <- [
+            {self(), <<"Pid">>},
+            {make_ref(), <<"Ref">>},
+            {fun lists:sum/1, <<"Fun">>},
+            {1 bsl 100, <<"int">>}
+        ]
+    ],
+    ok = py:register_function(sub_fails, fun([]) -> error(oops) end),
+    ?assertEqual({ok, [<<"error">>, <<"oops">>]}, py:call(Ctx, py_subs, 'catch', [<<"sub_fails">>])).
