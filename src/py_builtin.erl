@@ -69,7 +69,14 @@ call(<<"state_incr">>, [Key, By], _Caller) ->
 call(<<"state_decr">>, [Key, By], _Caller) ->
     value_or_raise(py_state:state_decr(Key, By));
 call(<<"dict_", Operation/binary>>, Args, _Caller) ->
-    dict(Operation, Args).
+    dict(Operation, Args);
+call(<<"pg_", Operation/binary>>, [Scope | Args], _Caller) ->
+    group(Operation, [py_pg:scope(Scope) | Args]).
+
+group(<<"join">>, [Scope, Group, Pid]) -> py_pg:join(Scope, Group, Pid);
+group(<<"leave">>, [Scope, Group, Pid]) -> ok =:= py_pg:leave(Scope, Group, Pid);
+group(<<"members">>, [Scope, Group]) -> py_pg:members(Scope, Group);
+group(<<"broadcast">>, [Scope, Group, Message]) -> py_pg:broadcast(Scope, Group, Message).
 
 %% Python turns the errors of these into exceptions of its own.
 dict(<<"open">>, [Name]) ->

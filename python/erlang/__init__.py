@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from erlang import dag as dag
+    from erlang import pg as pg
     from erlang._async import async_call as async_call
     from erlang._async import current as current
     from erlang._async import spawn_task as spawn_task
@@ -155,7 +156,7 @@ _LATER = {
 
 
 # Modules of this package; an Erlang function of such a name is called with `erlang.call`.
-_PARTS = frozenset({"dag", "reactor", "serve"})
+_PARTS = frozenset({"dag", "pg", "reactor", "serve"})
 
 
 def __getattr__(name: str) -> Any:

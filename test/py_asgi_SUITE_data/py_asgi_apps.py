@@ -113,3 +113,42 @@ async def starts_once(scope, receive, send):
         raise RuntimeError("once is enough")
     await send({"type": "lifespan.startup.complete"})
     await receive()
+
+
+async def ws_room(scope, receive, send):
+    """What comes from the group goes to the client, and what the client says to the group."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    async with erlang.pg.subscribe("room") as messages:
+        tell("joined")
+        pump = asyncio.create_task(forward(messages, send))
+        while (event := await receive())["type"] == "websocket.receive":
+            erlang.pg.broadcast("room", event["text"])
+        pump.cancel()
+    tell("left")
+
+
+async def forward(messages, send):
+    async for message in messages:
+        await send({"type": "websocket.send", "text": str(message)})
+
+
+async def ws_mailbox(scope, receive, send):
+    """Erlang writes to the client by the pid it is told."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    box = erlang.receive()
+    tell(("at", erlang.self()))
+    async for message in box:
+        if message == "enough":
+            return
+        await send({"type": "websocket.send", "text": message})
+
+
+async def calls(scope, receive, send):
+    path = scope["path"].split("/")
+    if path[2] == "sync":
+        value = erlang.call("py_asgi_double", int(path[3]))
+    else:
+        value = await erlang.async_call("py_asgi_double", int(path[3]))
+    await respond(send, str(value).encode())
