@@ -61,8 +61,9 @@ init({Server, Number, Fd, #{mode := Mode, app := App, mounts := Mounts} = Option
     Directory = maps:get(app_dir, Options, none),
     Args = [self(), Fd, App, Mounts, Directory, python_options(Options)],
     {ok, Payload} = py_call:payload(?PYTHON, work, Args, #{}),
-    case place(Mode, Payload) of
-        {ok, Place, Job} ->
+    case place(Mode) of
+        {ok, Place, Loop} ->
+            Job = py_async:spawn(Loop, self(), ?OP_ASYNC, ?FLAG_TRACEBACK, Payload),
             {ok, #state{server = Server, number = Number, mode = Mode, place = Place, job = Job}};
         {error, Reason} ->
             {stop, {shutdown, Reason}}
@@ -73,20 +74,16 @@ python_options(Options) ->
     Wanted = maps:get(access_log, Options, true) andalso logger:allow(info, ?MODULE),
     (py_asgi_options:for_python(Options))#{access_log => Wanted}.
 
-place(loop, Payload) ->
+place(loop) ->
     case py_event_loop:start_link() of
-        {ok, Pid} ->
-            Loop = py_event_loop:loop(Pid),
-            {ok, Pid, py_async:spawn(Loop, self(), ?OP_ASYNC, ?FLAG_TRACEBACK, Payload)};
-        {error, Reason} ->
-            {error, {context_died, Reason}}
+        {ok, Pid} -> {ok, Pid, py_event_loop:loop(Pid)};
+        {error, Reason} -> {error, {context_died, Reason}}
     end;
-place(subinterp, Payload) ->
+place(subinterp) ->
     case py_context:subinterp_link() of
         {ok, Pid} ->
             {ok, Pool} = py_call:pool(Pid),
-            Job = py_call:spawn(self(), async_result, Pool, ?OP_ASYNC, ?FLAG_TRACEBACK, Payload),
-            {ok, Pid, Job};
+            {ok, Pid, py_nif:pool_loop(Pool)};
         {error, _} = Error ->
             Error
     end.
