@@ -39,6 +39,7 @@
     the_low_level_functions_run_and_await/1,
     a_task_nobody_waits_for_runs/1,
     an_idle_loop_costs_nothing/1,
+    a_callback_of_another_thread_wakes_the_loop/1,
     loops_without_threads_share_one/1,
     a_loop_that_is_stopped_in_its_step_is_closed_after_it/1,
     asyncio_is_not_imported_before_it_is_needed/1,
@@ -382,6 +383,9 @@ an_idle_loop_costs_nothing(_Config) ->
         timer:sleep(1000),
         Before =/= [] andalso Before =:= switches()
     end).
+
+a_callback_of_another_thread_wakes_the_loop(_Config) ->
+    ?assertEqual({ok, 7}, py:await(py:async_call(py_asyncs, through_thread, [0.05, 7]), 10_000)).
 
 loops_without_threads_share_one(_Config) ->
     {ok, First} = py_event_loop:start_link(#{driver => beam}),

@@ -21,6 +21,12 @@ async def nap(seconds, value=None):
     return value
 
 
+async def through_thread(seconds, value):
+    """Its loop sleeps until a thread wakes it."""
+    await asyncio.to_thread(time.sleep, seconds)
+    return value
+
+
 async def fail(text):
     await asyncio.sleep(0)
     raise ValueError(text)

@@ -116,6 +116,8 @@ pub struct LoopCore {
     forked: Cell<bool>,
     /// A turn is on the stack of some thread.
     turning: Cell<bool>,
+    /// Somebody runs it step by step and sleeps in between: who comes from elsewhere must wake it.
+    stepped: Cell<bool>,
     /// The thread that runs the loop, as Python counts them; 0 for none.
     owner: Cell<u64>,
     pub(crate) io: Io,
@@ -148,7 +150,7 @@ impl LoopCore {
     #[inline]
     fn is_here(&self) -> bool {
         let owner = self.owner.get();
-        owner == 0 || owner == pyrt::thread::ident()
+        owner == pyrt::thread::ident() || owner == 0 && !self.stepped.get()
     }
 
     fn check_closed<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
@@ -241,6 +243,7 @@ impl Native for LoopCore {
             stopping: Cell::new(false),
             forked: Cell::new(false),
             turning: Cell::new(false),
+            stepped: Cell::new(false),
             owner: Cell::new(0),
             io: Io {
                 keys: RefCell::default(),

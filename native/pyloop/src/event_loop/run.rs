@@ -333,6 +333,7 @@ pub(super) fn step<'py>(
 ) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     core.check_closed(py)?;
+    core.stepped.set(true);
     core.reactor(LoopReactor::rise);
     turns(this, core, Until::Idle)?;
     let again = core.stopping.get() || !core.reactor(LoopReactor::rest);

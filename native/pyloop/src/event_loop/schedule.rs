@@ -160,8 +160,7 @@ pub(super) fn call_soon_threadsafe<'py>(
     let call = core.soon(args)?;
     let handle = call.obj(args.py());
     // Before it runs, the GIL keeps the threads apart, and the order of all calls is kept.
-    let alone = core.owner.get() == 0 && !pyrt::FREE_THREADED;
-    if alone || core.owner.get() == pyrt::thread::ident() {
+    if core.is_here() && (!pyrt::FREE_THREADED || core.owner.get() != 0) {
         core.reactor(|reactor| reactor.push(Work::Soon(call)));
     } else {
         let _ = core.post.post(Work::Soon(call));
