@@ -64,7 +64,7 @@ all() ->
     ].
 
 init_per_suite(Config) ->
-    [{root, root(filename:absname(filename:dirname(code:which(?MODULE))))} | Config].
+    [{root, py_test:root()} | Config].
 
 end_per_suite(_Config) ->
     ok.
@@ -72,7 +72,7 @@ end_per_suite(_Config) ->
 %% Each page with a Python of its own settings: the security page changes them.
 init_per_testcase(Case, Config) ->
     {ok, _} = application:ensure_all_started(erlang_python),
-    use_venv(os:getenv("PY_TEST_VENV")),
+    ok = py_test:use_venv(),
     [{scratch, filename:join(proplists:get_value(priv_dir, Config), Case)} | Config].
 
 end_per_testcase(_Case, Config) ->
@@ -83,9 +83,6 @@ end_per_testcase(_Case, Config) ->
     ok = application:unset_env(erlang_python, audit),
     {ok, _} = application:ensure_all_started(erlang_python),
     ok = application:stop(erlang_python).
-
-use_venv(Venv) when Venv =:= false; Venv =:= "" -> ok;
-use_venv(Venv) -> ok = py:activate_venv(Venv).
 
 readme(Config) -> page("README.md", Config).
 contributing(Config) -> page("CONTRIBUTING.md", Config).
@@ -212,13 +209,6 @@ collect(Port, Output) ->
 
 %% ---- files
 
-%% The project is above the build directory that this suite was compiled into.
-root("/") -> error("the suite is not in a build directory of the project");
-root(Dir) ->
-    case filelib:is_file(filename:join(Dir, "dev")) andalso filelib:is_dir(filename:join(Dir, "native")) of
-        true -> Dir;
-        false -> root(filename:dirname(Dir))
-    end.
 
 links(File) ->
     {ok, Text} = file:read_file(File),

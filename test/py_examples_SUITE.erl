@@ -31,7 +31,7 @@ all() ->
     ].
 
 init_per_suite(Config) ->
-    [{root, root(filename:absname(filename:dirname(code:which(?MODULE))))} | Config].
+    [{root, py_test:root()} | Config].
 
 end_per_suite(_Config) ->
     ok.
@@ -136,10 +136,3 @@ collect(Port, Output) ->
 shows(Texts, Output) ->
     ?assertEqual([], [Text || Text <- Texts, string:find(Output, Text) =:= nomatch]).
 
-%% The project is above the build directory that this suite was compiled into.
-root("/") -> error("the suite is not in a build directory of the project");
-root(Dir) ->
-    case filelib:is_file(filename:join(Dir, "dev")) andalso filelib:is_dir(filename:join(Dir, "native")) of
-        true -> Dir;
-        false -> root(filename:dirname(Dir))
-    end.

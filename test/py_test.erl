@@ -4,7 +4,8 @@
 %% Process: the test's own.
 -module(py_test).
 
--export([start/1, stop/0, export_python/1, with_numpy/1]).
+-export([start/1, stop/0, export_python/1, add_path/1, root/0]).
+-export([with_numpy/1, use_venv/0, leave_venv/0]).
 -export([reason/1, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
 -export([occupy/2, release/1, pool_threads/1, workers/1]).
@@ -23,25 +24,51 @@ start(Config) ->
 -spec export_python(file:filename()) -> ok.
 export_python(DataDir) ->
     Test = filename:dirname(filename:absname(DataDir)),
-    Dirs = [filename:join(Test, "py_test_data"), filename:absname(DataDir)],
+    ok = add_path(filename:join(Test, "py_test_data")),
+    add_path(filename:absname(DataDir)).
+
+%% Modules in the directory can be imported from now on.
+-spec add_path(file:filename()) -> ok.
+add_path(Dir) ->
     {ok, _} = py:eval(
-        <<"[__import__('sys').path.append(d) for d in dirs if d not in __import__('sys').path]">>,
-        #{dirs => [unicode:characters_to_binary(Dir) || Dir <- Dirs]}
+        <<"dir in __import__('sys').path or __import__('sys').path.append(dir)">>,
+        #{dir => unicode:characters_to_binary(Dir)}
     ),
     ok.
+
+%% The project, which is above the build directory that this module was compiled into.
+-spec root() -> file:filename().
+root() -> root(filename:absname(filename:dirname(code:which(?MODULE)))).
+
+root("/") -> error("the suite is not in a build directory of the project");
+root(Dir) ->
+    case filelib:is_file(filename:join(Dir, "dev")) andalso filelib:is_dir(filename:join(Dir, "native")) of
+        true -> Dir;
+        false -> root(filename:dirname(Dir))
+    end.
+
+%% The packages of the tests can be imported, if there are any.
+-spec use_venv() -> ok.
+use_venv() ->
+    case os:getenv("PY_TEST_VENV", "") of
+        "" -> ok;
+        Venv -> py:activate_venv(Venv)
+    end.
+
+-spec leave_venv() -> ok.
+leave_venv() -> py:deactivate_venv().
 
 %% Runs the fun where numpy can be imported, from the tests' own packages if there are any.
 -spec with_numpy(fun(() -> term())) -> term().
 with_numpy(Fun) ->
-    Venv = os:getenv("PY_TEST_VENV", ""),
-    Venv =:= "" orelse (ok = py:activate_venv(Venv)),
+    ok = use_venv(),
     try
         case py:exec(<<"import numpy">>) of
             ok -> Fun();
             {error, {'ModuleNotFoundError', _}} -> {skip, "numpy is not installed"}
         end
     after
-        Venv =:= "" orelse (ok = py:deactivate_venv())
+        ok = leave_venv()
     end.
 
 -spec stop() -> ok.
