@@ -1,5 +1,5 @@
-%% Tells Python of the settings `log_stdout' (where what it prints goes) and `asyncio_policy' (which
-%% loop plain asyncio uses), then has nothing more to do.
+%% Tells Python of the settings `log_stdout' (where what it prints goes), `asyncio_policy' (which loop
+%% plain asyncio uses) and `slow_callback_ms' (which callbacks are told), then has nothing more to do.
 %%
 %% Process: the supervisor's, at every start: the settings may have changed.
 -module(py_output).
@@ -7,8 +7,12 @@
 -export([start_link/1]).
 
 -spec start_link(py_config:config()) -> ignore | {error, {atom(), py_error:reason()}}.
-start_link(#{log_stdout := ToLogger, asyncio_policy := Policy}) ->
-    tell([{log_stdout, route_output, ToLogger}, {asyncio_policy, asyncio_policy, Policy}]).
+start_link(#{log_stdout := ToLogger, asyncio_policy := Policy, slow_callback_ms := Slow}) ->
+    tell([
+        {log_stdout, route_output, ToLogger},
+        {asyncio_policy, asyncio_policy, Policy},
+        {slow_callback_ms, slow_callback_ms, Slow}
+    ]).
 
 tell([]) ->
     ignore;

@@ -171,6 +171,16 @@ def asyncio_policy(ours: bool) -> None:
         _choose_loop(ours)
 
 
+# Seconds from which on a callback of the node's loops is slow; ``None``: none is.
+slow_callback: float | None = None
+
+
+def slow_callback_ms(limit: int | str) -> None:
+    """Callbacks of the node's loops that take so long are logged; ``"infinity"``: none is."""
+    global slow_callback
+    slow_callback = limit / 1000 if isinstance(limit, int) else None
+
+
 class _WhenLogging:
     """Attaches the node to ``logging`` when a program first imports it: the start does not."""
 

@@ -1,17 +1,17 @@
-"""Debug mode of the loop: the handles and the checks are asyncio's own."""
+"""Debug mode of the loop: the handles and the checks are asyncio's own. And slow callbacks."""
 
 # The private parts of asyncio have no types, and what is mixed in uses what the loop has.
 # mypy: disable-error-code="attr-defined,assignment,override,misc,arg-type,no-any-return"
 
 from __future__ import annotations
 
+import contextvars
 import time
-from asyncio import base_events, events
+from asyncio import base_events, coroutines, events
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
-    import contextvars
     from collections.abc import Callable
 
 
@@ -71,6 +71,29 @@ class DebugMode:
             del task._source_traceback[-1]
         return task
 
+    def report_slow_callbacks(self, seconds: float | None) -> None:
+        """Logs every callback that takes so long, as debug mode does, for the price of a look at a
+        clock; ``None``: none. The loops of a node do so by the setting ``slow_callback_ms``."""
+        if seconds is not None:
+            if not seconds > 0:
+                raise ValueError("seconds must be positive")
+            self.slow_callback_duration = seconds
+        self._time_callbacks(seconds or 0)
+
+    def _slow(self, subject: Any, took: float) -> None:
+        """What stands for a callback that took long: its handle, its coroutine, its transport."""
+        is_handle = isinstance(subject, events.Handle)
+        if is_handle:
+            what = base_events._format_handle(subject)
+        elif coroutines.iscoroutine(subject):
+            what = f"<{coroutines._format_coroutine(subject)}>"
+        else:
+            what = repr(subject)
+        # In the callback's own context: the record tells whom it ran for.
+        context = (is_handle and subject._context) or contextvars.copy_context()
+        text = "Executing %s took %.3f seconds"
+        context.run(base_events.logger.warning, text, what, took)
+
     def _debug_run(self, handle: events.Handle) -> None:
         try:
             self._current_handle = handle
@@ -78,8 +101,7 @@ class DebugMode:
             handle._run()
             took = time.monotonic() - began
             if took >= self.slow_callback_duration:
-                what = base_events._format_handle(handle)
-                base_events.logger.warning("Executing %s took %.3f seconds", what, took)
+                self._slow(handle, took)
         finally:
             self._current_handle = None
             # A traceback that was taken meanwhile holds this frame: no cycle through it.

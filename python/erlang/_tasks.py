@@ -10,6 +10,7 @@ from asyncio import events
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from erlang import _boot
 from erlang._loop import ErlangEventLoop
 from erlang._run import run
 
@@ -43,6 +44,7 @@ def new_context_loop() -> ErlangEventLoop:
 def new_shared_loop() -> ErlangEventLoop:
     """A loop for a thread that runs many: none of them is the thread's own."""
     loop = ErlangEventLoop()
+    loop.report_slow_callbacks(_boot.slow_callback)
     loops.append(loop)
     up.set()
     return loop

@@ -15,6 +15,7 @@ use reactor::turn::Post;
 use reactor::{Key, Reactor};
 
 use crate::handle::{Plain, Timer};
+use crate::stopwatch::Stopwatch;
 use crate::types::Types;
 
 mod accept;
@@ -122,6 +123,7 @@ pub struct LoopCore {
     owner: Cell<u64>,
     pub(crate) io: Io,
     tasks: Tasks,
+    pub(crate) stopwatch: Stopwatch,
     /// Timers that were cancelled and are still there, more or less.
     stale: AtomicUsize,
 }
@@ -253,6 +255,7 @@ impl Native for LoopCore {
                 visited: Cell::new(false),
             },
             tasks: Tasks::default(),
+            stopwatch: Stopwatch::default(),
             stale: AtomicUsize::new(0),
         })
     }

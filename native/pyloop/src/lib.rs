@@ -14,11 +14,13 @@ mod event_loop;
 pub mod graph;
 mod handle;
 mod http;
+mod stopwatch;
 mod tls;
 mod transport;
 mod types;
 mod visit;
 
+pub use stopwatch::lap;
 pub use visit::{Visit, Visitors, interrupt};
 
 /// What the module keeps in each interpreter.

@@ -138,6 +138,7 @@ enum Next<'py> {
 impl<'py> Hands<'_, 'py> {
     fn start(&self, mut job: Box<Job>) {
         if !job.ticket.start_task(self.this) {
+            job.ticket.leave_loop();
             return job.recycle();
         }
         let next = contain("task", || self.next(&mut job));
@@ -200,10 +201,18 @@ impl<'py> Hands<'_, 'py> {
     }
 
     fn run(&self, job: Box<Job>, coroutine: &Obj<'py>) {
-        match self.task(coroutine) {
-            Ok((task, true)) => self.finish(job, &task),
-            Ok((task, false)) => self.wait(job, task),
-            Err(error) => self.answer(job, Err(error.into())),
+        let (task, over) = match self.task(coroutine) {
+            Ok(made) => made,
+            Err(error) => return self.answer(job, Err(error.into())),
+        };
+        // Not the task: one that is over has let go of its coroutine.
+        if let Err(error) = pyloop::lap(self.event_loop, || Ok(coroutine.clone())) {
+            error.unraisable(c"telling of a slow task");
+        }
+        if over {
+            self.finish(job, &task);
+        } else {
+            self.wait(job, task);
         }
     }
 

@@ -9,7 +9,7 @@ use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 34] = [
+pub(super) static METHODS: [Function; 35] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -123,6 +123,12 @@ pub(super) static METHODS: [Function; 34] = [
     ),
     method!(
         LoopCore,
+        c"_time_callbacks",
+        time_callbacks,
+        c"Tells _slow of callbacks that take so many seconds; 0: of none."
+    ),
+    method!(
+        LoopCore,
         c"_write_to_self",
         wake,
         c"Wakes the loop if it sleeps."
@@ -226,6 +232,12 @@ fn is_closed<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> An
 
 fn stop<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
     core.stopping.set(true);
+    Ok(Obj::none(args.py()))
+}
+
+fn time_callbacks<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    let seconds = args.want(0, "seconds")?.as_f64()?;
+    core.stopwatch.set_limit(clock::from_seconds(seconds));
     Ok(Obj::none(args.py()))
 }
 

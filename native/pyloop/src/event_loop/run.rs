@@ -14,6 +14,7 @@ use pyrt::{Attached, Obj, PyError, PyResult, section};
 use reactor::{Host, Key, Outcome, Readiness};
 
 use super::{LoopCore, LoopReactor, Source, Work};
+use crate::stopwatch::lap;
 
 /// Turns without a sleep after which the GIL is offered to others: callbacks in C never look.
 const POLITE: u32 = 64;
@@ -71,6 +72,7 @@ impl<'py> Driver<'_, 'py> {
             Ok(()) => Ok(()),
             Err(error) => self.report(&call.obj(py), error),
         };
+        let done = done.and_then(|()| lap(self.this, || Ok(call.obj(py))));
         if !lasting {
             call.clear(py);
         }
@@ -113,11 +115,13 @@ impl<'py> Driver<'_, 'py> {
             }
             Work::Start(transport) => {
                 let transport = transport.0.obj(self.py());
-                self.core.start(&transport)
+                self.core.start(&transport)?;
+                lap(self.this, || Ok(transport))
             }
             Work::Lost(transport) => {
                 let transport = transport.0.obj(self.py());
-                self.core.lost(&transport)
+                self.core.lost(&transport)?;
+                lap(self.this, || Ok(transport))
             }
             // Any Python function will do: an exception that another thread has sent here is raised
             // when one begins.
@@ -127,7 +131,9 @@ impl<'py> Driver<'_, 'py> {
             }
             Work::Visit(visit) => {
                 self.core.io.visited.set(true);
-                visit.visit(self.this)
+                visit.visit(self.this)?;
+                self.core.stopwatch.begin();
+                Ok(())
             }
             Work::Other(handle) => {
                 let (handle, names) = (handle.0.get(self.py()), &self.core.types.names);
@@ -138,10 +144,13 @@ impl<'py> Driver<'_, 'py> {
                 if self.core.debug.get() {
                     let run = names._debug_run.get(self.py());
                     self.this.call_named(&run, [&handle])?;
+                    // In debug mode asyncio's own way tells of slow ones.
+                    self.core.stopwatch.begin();
+                    Ok(())
                 } else {
                     handle.call_named(&names._run.get(self.py()), [])?;
+                    lap(self.this, || Ok((*handle).clone()))
                 }
-                Ok(())
             }
         }
     }
@@ -156,6 +165,7 @@ impl Host<Work, Source> for Driver<'_, '_> {
 
     fn after_wait(&mut self) {
         self.pause = None;
+        self.core.stopwatch.begin();
     }
 
     /// Looking pays while visitors come in quick succession, and only then.
@@ -191,7 +201,7 @@ impl Host<Work, Source> for Driver<'_, '_> {
     #[inline]
     fn ready(&mut self, reactor: &mut LoopReactor, key: Key, is: Readiness) -> ControlFlow<()> {
         self.core.current.set(reactor);
-        let done = self.core.source_ready(self.py(), key, is);
+        let done = self.core.source_ready(self.py(), self.this, key, is);
         self.finish(done)
     }
 
@@ -256,6 +266,7 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
         misses: 0,
         failure: None,
     };
+    core.stopwatch.begin();
     let done = drive(core, &mut driver);
     section::alone(this, || {
         core.current.set(core.reactor);
@@ -301,6 +312,7 @@ fn drive<'py>(core: &LoopCore, driver: &mut Driver<'_, 'py>) -> PyResult<'py, ()
         if busy == POLITE {
             busy = 0;
             py.detach(|| ());
+            core.stopwatch.begin();
         }
     }
 }

@@ -14,6 +14,7 @@ use reactor::{Key, Readiness};
 use super::{LoopCore, Source, Work};
 use crate::datagram::Datagram;
 use crate::handle::Plain;
+use crate::stopwatch::lap;
 use crate::transport::Stream;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -185,6 +186,7 @@ impl LoopCore {
     pub(super) fn source_ready<'py>(
         &self,
         py: Attached<'py>,
+        event_loop: &Obj<'py>,
         key: Key,
         is: Readiness,
     ) -> PyResult<'py, ()> {
@@ -209,8 +211,14 @@ impl LoopCore {
             None
         });
         match owner {
-            Some(Owner::Stream(transport)) => Stream::of(&transport).ready(&transport, is),
-            Some(Owner::Datagram(transport)) => Datagram::of(&transport).ready(&transport, is),
+            Some(Owner::Stream(transport)) => {
+                Stream::of(&transport).ready(&transport, is)?;
+                lap(event_loop, || Ok(transport))
+            }
+            Some(Owner::Datagram(transport)) => {
+                Datagram::of(&transport).ready(&transport, is)?;
+                lap(event_loop, || Ok(transport))
+            }
             Some(Owner::Socket(fd)) => self.socket_ready(py, key, fd, is),
             None => Ok(()),
         }

@@ -1,0 +1,68 @@
+//! How long a loop's callbacks take, where somebody wants to hear of the slow ones.
+//!
+//! One look at the coarse clock after each callback: its begin is the end of the one before.
+//! Thread: the loop's own.
+
+use std::cell::Cell;
+
+use pyrt::{Obj, PyResult};
+use reactor::clock;
+
+use crate::event_loop::LoopCore;
+
+#[derive(Default)]
+pub struct Stopwatch {
+    /// Nanoseconds from which on a callback is slow; 0: nobody wants to know.
+    limit: Cell<u64>,
+    /// When the last callback was over.
+    last: Cell<u64>,
+}
+
+impl Stopwatch {
+    pub(crate) fn set_limit(&self, nanos: u64) {
+        self.limit.set(nanos);
+        self.begin();
+    }
+
+    /// What comes next begins now.
+    #[inline]
+    pub(crate) fn begin(&self) {
+        if self.limit.get() != 0 {
+            self.last.set(clock::coarse());
+        }
+    }
+
+    /// Something is over: how many nanoseconds it took, if it was slow.
+    #[inline]
+    fn lap(&self) -> Option<u64> {
+        let limit = self.limit.get();
+        if limit == 0 {
+            return None;
+        }
+        let now = clock::coarse();
+        let took = now.saturating_sub(self.last.replace(now));
+        (took >= limit).then_some(took)
+    }
+}
+
+/// Something has run on the loop, for which `subject` stands (a handle, a coroutine, a transport): if it
+/// was slow, the loop tells so.
+#[inline]
+pub fn lap<'py>(
+    event_loop: &Obj<'py>,
+    subject: impl FnOnce() -> PyResult<'py, Obj<'py>>,
+) -> PyResult<'py, ()> {
+    match LoopCore::of(event_loop).stopwatch.lap() {
+        None => Ok(()),
+        Some(took) => tell(event_loop, &subject()?, took),
+    }
+}
+
+#[cold]
+fn tell<'py>(event_loop: &Obj<'py>, subject: &Obj<'py>, took: u64) -> PyResult<'py, ()> {
+    let took = Obj::float(event_loop.py(), clock::to_seconds(took))?;
+    event_loop.call_method(c"_slow", &[subject, &took])?;
+    // What was told took its time, too.
+    LoopCore::of(event_loop).stopwatch.begin();
+    Ok(())
+}
