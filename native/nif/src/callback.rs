@@ -15,6 +15,7 @@ use rustler::LocalPid;
 
 use crate::ask::Asked;
 use crate::current::{self, Current};
+use crate::event_loop::Loop;
 use crate::here::{Thread, here};
 use crate::interp::Interp;
 use crate::job::Job;
@@ -29,6 +30,8 @@ pub enum Answer {
     Raised(Vec<u8>),
     /// The process that ran the callback is gone.
     Gone,
+    /// It waits for the event loop whose thread waits for it.
+    Deadlock,
 }
 
 /// Why there is no answer.
@@ -237,8 +240,25 @@ pub fn complete(id: u64, slot: &Slot, answer: Answer) {
     }
 }
 
+/// The process of `slot` runs a callback and is about to wait for a task of `event_loop`. If the thread
+/// of that loop is the one that waits for the callback, neither would ever go on: the thread hears so,
+/// and the process gets its task.
+pub fn waits_for_loop(slot: &Slot, event_loop: &Loop) {
+    let Some(thread) = slot.nest() else { return };
+    if !event_loop.is_run_by(&thread) {
+        return;
+    }
+    slot.set_nest(None);
+    tell_waiters_of(slot.pid(), || Answer::Deadlock);
+}
+
 /// The process that ran callbacks is gone: whoever waits for it hears so.
 pub fn executor_gone(pid: &LocalPid) {
+    tell_waiters_of(pid, || Answer::Gone);
+}
+
+/// An answer to whoever waits for the process.
+fn tell_waiters_of(pid: &LocalPid, answer: impl Fn() -> Answer) {
     let waiters: Vec<(u64, Arc<Waiter>)> = match &*lock(&WAITERS) {
         Some(waiters) => waiters.iter().map(|(id, it)| (*id, it.clone())).collect(),
         None => return,
@@ -246,7 +266,7 @@ pub fn executor_gone(pid: &LocalPid) {
     for (id, waiter) in waiters {
         let is_its = lock(&waiter.executor).as_ref() == Some(pid);
         if is_its {
-            waiter.tell(id, Answer::Gone);
+            waiter.tell(id, answer());
         }
     }
 }

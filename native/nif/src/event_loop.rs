@@ -16,6 +16,7 @@ use rustler::LocalPid;
 
 use crate::closing;
 use crate::failure::Failure;
+use crate::here::Thread;
 use crate::interp::{Interp, World};
 use crate::job::{Job, Op};
 use crate::pool::Pool;
@@ -49,6 +50,8 @@ pub struct Loop {
     waiting: Mutex<HashMap<u64, Waiting>>,
     /// Jobs that were started here.
     started: AtomicU64,
+    /// Runs it; one without a thread of its own has none here.
+    thread: OnceLock<Arc<Thread>>,
     /// Without a thread of its own: an Erlang process drives it.
     beam: Option<beam::Beam>,
 }
@@ -100,6 +103,7 @@ impl Loop {
             tools: OnceLock::new(),
             waiting: Mutex::default(),
             started: AtomicU64::new(0),
+            thread: OnceLock::new(),
             beam,
         })
     }
@@ -115,6 +119,7 @@ impl Loop {
             if full || inbox.jobs.len() >= self.max_queue {
                 return Err((job, Refused::Overload));
             }
+            job.ticket.enter_loop(self);
             inbox.jobs.push_back(job);
             !std::mem::replace(&mut inbox.told, true)
         };
@@ -154,6 +159,7 @@ impl Loop {
 
     /// Puts back a job that was admitted before.
     fn resume(self: &Arc<Self>, job: Box<Job>) {
+        job.ticket.enter_loop(self);
         let tell = {
             let mut inbox = lock(&self.inbox);
             inbox.jobs.push_back(job);
@@ -196,11 +202,25 @@ impl Loop {
         lock(&self.inbox).open
     }
 
+    /// Whether nothing of it goes on while that thread waits.
+    pub fn is_run_by(&self, thread: &Arc<Thread>) -> bool {
+        match &self.beam {
+            Some(_) => beam::is_run_by(thread),
+            None => self
+                .thread
+                .get()
+                .is_some_and(|own| Arc::ptr_eq(own, thread)),
+        }
+    }
+
     /// Answers everything that was accepted (I4).
     pub fn refuse_all(self: &Arc<Self>) {
         beam::leave_behind(self);
         let queued = std::mem::take(&mut lock(&self.inbox).jobs);
-        queued.into_iter().for_each(closing::refuse);
+        for job in queued {
+            job.ticket.leave_loop();
+            closing::refuse(job);
+        }
         let waiting = std::mem::take(&mut *lock(&self.waiting));
         if waiting.is_empty() {
             return;

@@ -250,6 +250,11 @@ pub fn value_of<'py>(
             let text = "the Erlang process that ran the function was killed";
             Err(PyError::new(py, Builtin::RuntimeError, text))
         }
+        Answer::Deadlock => {
+            let text = "erlang.call() blocks this event loop, and the Erlang function waits for a \
+                        task of it: use `await erlang.async_call(...)`";
+            Err(PyError::new(py, Builtin::RuntimeError, text))
+        }
     }
 }
 

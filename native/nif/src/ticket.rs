@@ -52,8 +52,8 @@ pub struct Answered {
 /// Where a job runs.
 enum Place {
     Thread(Arc<Thread>, Arc<Interp>),
-    /// A task of that loop.
-    Task(Arc<Loop>),
+    /// In the queue of that loop, or a task of it.
+    Loop(Arc<Loop>),
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -92,9 +92,14 @@ impl Ticket {
         self.life.start()
     }
 
-    /// The same for a task.
+    /// It waits for its loop, or is about to be a task of it.
+    pub fn enter_loop(&self, event_loop: &Arc<Loop>) {
+        *lock(&self.place) = Some(Place::Loop(event_loop.clone()));
+    }
+
+    /// The same as `start`, for a task.
     pub fn start_task(&self, event_loop: &Arc<Loop>) -> bool {
-        *lock(&self.place) = Some(Place::Task(event_loop.clone()));
+        self.enter_loop(event_loop);
         self.life.start()
     }
 
@@ -179,9 +184,10 @@ impl Ticket {
         }
     }
 
-    fn event_loop(&self) -> Option<Arc<Loop>> {
+    /// The loop that has it now.
+    pub fn event_loop(&self) -> Option<Arc<Loop>> {
         match &*lock(&self.place) {
-            Some(Place::Task(event_loop)) => Some(event_loop.clone()),
+            Some(Place::Loop(event_loop)) => Some(event_loop.clone()),
             _ => None,
         }
     }

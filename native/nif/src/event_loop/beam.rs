@@ -20,6 +20,7 @@ use rustler::types::atom::Atom;
 use super::start::{Arrived, Tools};
 use super::{Loop, helpers};
 use crate::erts::Raw;
+use crate::here::{Thread, here};
 use crate::interp::Interp;
 use crate::{atoms, log};
 
@@ -61,12 +62,15 @@ struct Turns {
     running: Option<Arc<Loop>>,
     /// Counts the threads; only the last one works.
     thread: u64,
+    /// That one.
+    worker: Option<Arc<Thread>>,
 }
 
 static TURNS: Mutex<Turns> = Mutex::new(Turns {
     queue: VecDeque::new(),
     running: None,
     thread: 0,
+    worker: None,
 });
 static BELL: Condvar = Condvar::new();
 
@@ -90,6 +94,15 @@ pub fn ask(this: &Arc<Loop>) {
         beam.asked.store(true, Ordering::Release);
         schedule(this);
     }
+}
+
+/// Whether the steps of all such loops are run by that thread.
+pub fn is_run_by(thread: &Arc<Thread>) -> bool {
+    let turns = lock(&TURNS);
+    turns
+        .worker
+        .as_ref()
+        .is_some_and(|worker| Arc::ptr_eq(worker, thread))
 }
 
 /// The loop is closed. Should it run at this moment, it may never come back: another thread serves
@@ -121,6 +134,12 @@ fn work(number: u64, interp: &Arc<Interp>) {
     let Some(mut state) = ThreadState::new(interp.python()) else {
         return;
     };
+    {
+        let mut turns = lock(&TURNS);
+        if turns.thread == number {
+            turns.worker = Some(here());
+        }
+    }
     while let Some(this) = next(number) {
         if let Some(beam) = &this.beam {
             beam.queued.store(false, Ordering::Release);

@@ -15,7 +15,7 @@ use crate::job::{Job, Reply, TicketRef};
 use crate::resource::PoolRef;
 use crate::slot::Slot;
 use crate::submit::{dead_reference, order, refusal};
-use crate::{atoms, runtime};
+use crate::{atoms, callback, runtime};
 
 /// A loop; closed when the process that made it is gone.
 pub struct LoopRef {
@@ -120,9 +120,12 @@ fn loop_submit<'a>(
         return Ok(atoms::not_running().encode(env));
     };
     job.reply = Reply::Key(job.env.copy(key));
-    let ticket = job.ticket.clone();
+    let (ticket, slot) = (job.ticket.clone(), job.slot.clone());
     Ok(match admit(job) {
-        Ok(()) => ticket.id().encode(env),
+        Ok(()) => {
+            callback::waits_for_loop(&slot, &event_loop.event_loop);
+            ticket.id().encode(env)
+        }
         Err(refused) => refusal(refused).encode(env),
     })
 }
@@ -185,10 +188,13 @@ fn linger<'a>(env: Env<'a>, slot: ResourceArc<Slot>, job: Term<'a>) -> Atom {
         Ok(reference) => Some(reference.ticket.clone()),
         Err(_) => job.decode().ok().and_then(|id| slot.job(id)),
     };
-    if let Some(ticket) = ticket
-        && !ticket.is_over()
-        && slot.linger.has()
-    {
+    let Some(ticket) = ticket.filter(|ticket| !ticket.is_over()) else {
+        return atoms::ok();
+    };
+    if let Some(event_loop) = ticket.event_loop() {
+        callback::waits_for_loop(&slot, &event_loop);
+    }
+    if slot.linger.has() {
         slot.linger.learn(crew::spin(LINGER, || ticket.is_over()));
         rustler::schedule::consume_timeslice(env, 1);
     }

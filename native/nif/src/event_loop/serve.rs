@@ -20,6 +20,7 @@ pub(super) fn start(this: &Arc<Loop>) -> std::io::Result<()> {
     spawn_named("py-loop", move || {
         let me = here();
         me.set_owner(this.owner);
+        let _ = this.thread.set(me.clone());
         let served = contain("loop", || {
             // First in, last out: whoever ends the interpreter waits for it.
             let _guest = this.interp.visit()?;
