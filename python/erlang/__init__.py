@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from erlang._run import install as install
     from erlang._run import run as run
     from erlang._shared_dict import SharedDict as SharedDict
+    from erlang._trio import run_trio as run_trio
 
 try:
     from erlang import _node
@@ -81,9 +82,17 @@ def self() -> Pid:
     return _own_pid.get(None) or _node.self()
 
 
+def _in_trio() -> bool:
+    """Whether this code runs in a task of Trio, be it a guest of our loop or not."""
+    lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
+    return lowlevel is not None and lowlevel.in_trio_task()
+
+
 def sleep(seconds: float) -> Any:
-    """Blocks this thread, the GIL released. Where an event loop runs it gives something to await,
-    and blocks nothing."""
+    """Blocks this thread, the GIL released. Where an event loop runs, Trio's too, it gives
+    something to await, and blocks nothing."""
+    if _in_trio():
+        return sys.modules["trio"].sleep(seconds)
     asyncio = sys.modules.get("asyncio")
     running = getattr(asyncio, "_get_running_loop", None)
     if running is not None and running() is not None:
@@ -152,6 +161,7 @@ _LATER = {
     "ChannelClosed": "erlang._channel",
     "receive": "erlang._channel",
     "SharedDict": "erlang._shared_dict",
+    "run_trio": "erlang._trio",
 }
 
 

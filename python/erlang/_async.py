@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from erlang import _in_trio
 
 try:
     from erlang import _node
@@ -39,10 +40,12 @@ def current() -> Current | None:
 
 def async_call(name: str, *args: object) -> Awaitable[Any]:
     """Calls a function registered in Erlang; to be awaited, on any loop of asyncio or Trio."""
+    if _in_trio():
+        from erlang import _trio
+
+        return _trio.ask(name, *args)
     loop = asyncio._get_running_loop()
     if loop is None:
-        if "trio" in sys.modules:
-            return _trio_call(name, *args)
         raise RuntimeError("erlang.async_call() needs a running event loop: use erlang.call()")
     future = loop.create_future()
     if _node.ask(loop, future, name, *args):
@@ -50,12 +53,6 @@ def async_call(name: str, *args: object) -> Awaitable[Any]:
     # A loop of another make has no way in for Erlang: a thread of its own waits.
     context = contextvars.copy_context()
     return loop.run_in_executor(None, context.run, _node.call, name, *args)
-
-
-async def _trio_call(name: str, *args: object) -> Any:
-    import trio  # type: ignore[import-not-found, unused-ignore]
-
-    return await trio.to_thread.run_sync(_node.call, name, *args)
 
 
 # asyncio itself keeps no strong references to tasks.

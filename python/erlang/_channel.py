@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import itertools
 import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from erlang import Pid, _own_pid, call
+from erlang import Pid, _in_trio, _own_pid, call
 from erlang._async import async_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
 _tokens = itertools.count(1)
 
@@ -34,13 +35,25 @@ class _Receiver:
     async def areceive(self) -> Any:
         """The next value. Cancelled, it takes none out."""
         token = next(_tokens)
+        if _in_trio():
+            return self._received(await self._ask_in_trio(token))
         answer = asyncio.ensure_future(async_call(f"${self._kind}_await", self.pid, token))
         try:
             return self._received(await asyncio.shield(answer))
         except asyncio.CancelledError:
-            answer.add_done_callback(self._give_back)
-            self._tell("forget", token)
+            self._abandon(token, answer)
             raise
+
+    def _ask_in_trio(self, token: int) -> Awaitable[Any]:
+        from erlang import _trio
+
+        abandoned = functools.partial(self._abandon, token)
+        return _trio.ask(f"${self._kind}_await", self.pid, token, abandoned=abandoned)
+
+    def _abandon(self, token: int, answer: Any) -> None:
+        """Nobody waits for the answer any more."""
+        answer.add_done_callback(self._give_back)
+        self._tell("forget", token)
 
     def __aiter__(self) -> _Receiver:
         return self
@@ -51,7 +64,7 @@ class _Receiver:
         except ChannelClosed:
             raise StopAsyncIteration from None
 
-    def _give_back(self, answer: asyncio.Future[Any]) -> None:
+    def _give_back(self, answer: Any) -> None:
         if not answer.cancelled() and answer.exception() is None and answer.result()[0] == "ok":
             self._tell("give_back", answer.result()[1])
 
@@ -143,13 +156,23 @@ _mailbox: contextvars.ContextVar[Mailbox] = contextvars.ContextVar("erlang.mailb
 def receive() -> Mailbox:
     """The mailbox of the current task: ``async for message in erlang.receive()``. From the first
     call on ``erlang.self()`` in this task, and in those it starts, is the mailbox's pid."""
-    task = asyncio.current_task()
-    if task is None:
-        raise RuntimeError("erlang.receive() is for a task: use erlang.Channel in other code")
+    at_end = _at_end_of_task()
     mailbox = _mailbox.get(None)
     if mailbox is None:
         mailbox = Mailbox()
         _mailbox.set(mailbox)
         _own_pid.set(mailbox.pid)
-        task.add_done_callback(mailbox._stop)
+        at_end(mailbox._stop)
     return mailbox
+
+
+def _at_end_of_task() -> Callable[[Callable[[object], None]], None]:
+    """Where to say what is called when the current task is over."""
+    if _in_trio():
+        from erlang import _trio
+
+        return _trio.at_end_of_task
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("erlang.receive() is for a task: use erlang.Channel in other code")
+    return task.add_done_callback

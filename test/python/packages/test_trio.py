@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+import erlang
+from erlang import _trio
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -107,3 +110,65 @@ def test_an_exception_of_the_guest_reaches_the_host(loop: Loop) -> None:
     with pytest.raises(ZeroDivisionError):
         as_guest(loop, main)
     assert loop.run_until_complete(asyncio.sleep(0, "alive")) == "alive"
+
+
+@pytest.mark.smoke
+def test_run_trio_makes_the_loop_and_gives_the_value() -> None:
+    async def main(one: int, other: int) -> list[object]:
+        await trio.sleep(0.001)
+        loop = asyncio.get_running_loop()
+        return [one + other, type(loop).__name__, trio.lowlevel.in_trio_task()]
+
+    assert erlang.run_trio(main, 1, 2) == [3, "ErlangEventLoop", True]
+
+
+def test_run_trio_raises_what_main_raised() -> None:
+    async def main() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        erlang.run_trio(main)
+
+
+def test_erlang_sleep_is_trios_own_in_a_task_of_trio() -> None:
+    async def main() -> None:
+        with trio.fail_after(60), trio.move_on_after(0.01) as scope:
+            await erlang.sleep(3600)
+        assert scope.cancelled_caught
+
+    erlang.run_trio(main)
+    trio.run(main)
+
+
+def test_what_needs_a_node_says_so_to_trio_too() -> None:
+    async def main() -> None:
+        with pytest.raises(erlang.NotInNode):
+            await erlang.async_call("anything")
+
+    erlang.run_trio(main)
+    trio.run(main)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_cancelled_the_host_cancels_its_guest(again: bool) -> None:
+    """Once, or a second time while the guest still cleans up."""
+    ended = []
+
+    async def guest() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(0.01)
+            ended.append("guest")
+
+    async def main() -> None:
+        task = asyncio.create_task(_trio._host(guest, ()))
+        for _ in range(1 + again):
+            await asyncio.sleep(0.002)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    erlang.run(main())
+    assert ended == ["guest"]
