@@ -15,6 +15,7 @@
     async/1,
     channels/1,
     event_loop/1,
+    runtime_models/1,
     callbacks/1,
     pools_and_contexts/1,
     every_core/1,
@@ -46,6 +47,7 @@ all() ->
         async,
         channels,
         event_loop,
+        runtime_models,
         callbacks,
         pools_and_contexts,
         every_core,
@@ -94,6 +96,7 @@ streaming(Config) -> page("docs/streaming.md", Config).
 async(Config) -> page("docs/async.md", Config).
 channels(Config) -> page("docs/channels.md", Config).
 event_loop(Config) -> page("docs/event-loop.md", Config).
+runtime_models(Config) -> page("docs/runtime-models.md", Config).
 callbacks(Config) -> page("docs/callbacks.md", Config).
 pools_and_contexts(Config) -> page("docs/pools-and-contexts.md", Config).
 every_core(Config) -> page("docs/every-core.md", Config).
