@@ -172,3 +172,18 @@ def test_cancelled_the_host_cancels_its_guest(again: bool) -> None:
 
     erlang.run(main())
     assert ended == ["guest"]
+
+
+def test_a_guest_spawns_tasks_of_asyncio() -> None:
+    async def other() -> str:
+        await asyncio.sleep(0.001)
+        return type(asyncio.current_task()).__name__
+
+    async def main() -> object:
+        done = trio.Event()
+        task = erlang.spawn_task(other())
+        task.add_done_callback(lambda _: done.set())
+        await done.wait()
+        return task.result()
+
+    assert erlang.run_trio(main) == "Task"
