@@ -11,6 +11,7 @@
     every_example_runs_in_a_thread_of_python/1,
     every_example_runs_in_several_contexts_at_once/1,
     a_server_answers_until_its_call_is_cancelled/1,
+    an_application_is_served/1,
     the_functions_for_raw_loops_are_as_shown/1,
     the_test_sockets_are_as_shown/1,
     the_router_is_as_shown/1,
@@ -24,6 +25,7 @@ all() ->
         every_example_runs_in_a_thread_of_python,
         every_example_runs_in_several_contexts_at_once,
         a_server_answers_until_its_call_is_cancelled,
+        an_application_is_served,
         the_functions_for_raw_loops_are_as_shown,
         the_test_sockets_are_as_shown,
         the_router_is_as_shown,
@@ -92,6 +94,18 @@ served(Name) ->
         end
     end),
     ok = gen_udp:close(Socket).
+
+an_application_is_served(_Config) ->
+    {ok, _} = application:ensure_all_started(inets),
+    [
+        begin
+            {ok, Server} = py_asgi:serve({factory, App}, #{port => 0}),
+            Url = lists:concat(["http://127.0.0.1:", py_asgi:port(Server), "/delay?ms=5"]),
+            ?assertMatch({ok, {{_, 200, _}, _, "{\"slept_ms\":5}"}}, httpc:request(Url)),
+            ok = py_asgi:stop(Server)
+        end
+     || App <- [<<"scenarios:fastapi_app">>, <<"scenarios:erlang_asyncio_fastapi_app">>]
+    ].
 
 %% ---- Erlang
 

@@ -278,6 +278,15 @@ async def fastapi(one: Example) -> None:
         assert (answer.status_code, answer.json()) == (200, {"slept_ms": 5})
 
 
+def fastapi_app() -> Any:
+    """For a server."""
+    return example("fastapi").run()["app"]
+
+
+def erlang_asyncio_fastapi_app() -> Any:
+    return example("erlang_asyncio_fastapi").run()["app"]
+
+
 @coroutine
 async def subprocess(one: Example) -> None:
     names = await one.await_it()
