@@ -76,9 +76,11 @@ start(Opts) ->
             {error, {context_died, Reason}}
     end.
 
-%% A new interpreter finds modules where the main one does.
+%% A new interpreter finds modules where the main one does, and has the settings.
 inherit(Pid, #{path := Path}) ->
+    #{slow_callback_ms := Slow} = persistent_term:get(py_config),
     {ok, none} = py:call(Pid, 'erlang._boot', inherit, [Path]),
+    {ok, none} = py:call(Pid, 'erlang._boot', slow_callback_ms, [Slow]),
     ok;
 inherit(_Pid, #{}) ->
     ok.

@@ -12,6 +12,7 @@
 -export([
     async_01_a_coroutine_that_blocks_delays_others_and_is_logged/1,
     async_01_a_task_that_blocks_later_is_logged_too/1,
+    async_01_the_loop_of_a_context_is_watched/1,
     async_01_the_setting_says_what_is_slow/1,
     async_02_moved_to_a_thread_it_delays_nobody/1,
     async_02_a_plain_function_delays_nobody/1,
@@ -116,6 +117,21 @@ async_01_a_task_that_blocks_later_is_logged_too(_Config) ->
     {Text, Meta} = told(),
     ?assertMatch({match, _}, re:run(Text, "^Executing <Task .*blocks_later\\(\\).* took 0\\.[12]"), Text),
     ?assertEqual(self(), maps:get(pid, Meta)).
+
+async_01_the_loop_of_a_context_is_watched(_Config) ->
+    %% Own interpreters are there from Python 3.12 on.
+    Contexts = [Ctx || Mode <- [worker, subinterp], {ok, Ctx} <- [py_context:new(#{mode => Mode})]],
+    ?assertMatch([_ | _], Contexts),
+    lists:foreach(
+        fun(Ctx) ->
+            ok = py:exec(Ctx, <<"import time\nasync def slow(): time.sleep(0.15)\n">>),
+            ?assertEqual({ok, none}, py:await(py:async_call(Ctx, '__main__', slow, []))),
+            {Text, _} = told(),
+            ?assertMatch({match, _}, re:run(Text, "^Executing <.*slow\\(\\).* took 0\\.[12]"), Text),
+            ok = py_context:stop(Ctx)
+        end,
+        Contexts
+    ).
 
 async_01_the_setting_says_what_is_slow(Config) ->
     Settings = proplists:get_value(settings, Config),

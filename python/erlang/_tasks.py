@@ -36,17 +36,22 @@ def new_loop() -> ErlangEventLoop:
 
 def new_context_loop() -> ErlangEventLoop:
     """The same for a context: what others spawn does not run there."""
-    loop = ErlangEventLoop()
+    loop = _watched_loop()
     asyncio.set_event_loop(loop)
     return loop
 
 
 def new_shared_loop() -> ErlangEventLoop:
     """A loop for a thread that runs many: none of them is the thread's own."""
-    loop = ErlangEventLoop()
-    loop.report_slow_callbacks(_boot.slow_callback)
+    loop = _watched_loop()
     loops.append(loop)
     up.set()
+    return loop
+
+
+def _watched_loop() -> ErlangEventLoop:
+    loop = ErlangEventLoop()
+    loop.report_slow_callbacks(_boot.slow_callback)
     return loop
 
 
