@@ -45,6 +45,8 @@ call(<<"channel_close">>, [Channel], _Caller) ->
 call(<<"start_loops">>, [], _Caller) ->
     {ok, _Loop} = py_event_loop_pool:get_loop(),
     true;
+call(<<"loop">>, [], Caller) ->
+    ok_value(py_event_loop_pool:get_loop(somebody(Caller)));
 call(<<"whereis">>, [Name], _Caller) ->
     try whereis(binary_to_existing_atom(Name, utf8)) of
         Pid -> Pid

@@ -4,7 +4,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, start_link/1, get_loop/0, is_up/2, get_stats/0, stats/1]).
+-export([start_link/0, start_link/1, get_loop/0, get_loop/1, is_up/2, get_stats/0, stats/1]).
 -export([create_task/3, create_task/4, run/3, run/4, await/1, await/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -26,15 +26,20 @@ start_link(#{num_loops := Size}) ->
 %% The loop of the calling process.
 -spec get_loop() -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
 get_loop() ->
+    get_loop(self()).
+
+%% The loop of that process.
+-spec get_loop(pid()) -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
+get_loop(Pid) ->
     case persistent_term:get(?LOOPS, undefined) of
         {Loop} -> {ok, Loop};
-        undefined -> start();
-        Loops -> {ok, element(1 + erlang:phash2(self(), tuple_size(Loops)), Loops)}
+        undefined -> start(Pid);
+        Loops -> {ok, element(1 + erlang:phash2(Pid, tuple_size(Loops)), Loops)}
     end.
 
-start() ->
+start(Pid) ->
     try gen_server:call(?MODULE, start, infinity) of
-        ok -> get_loop();
+        ok -> get_loop(Pid);
         {error, _} = Error -> Error
     catch
         exit:{noproc, _} -> {error, not_running};

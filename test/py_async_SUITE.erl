@@ -61,14 +61,9 @@ init_per_suite(Config) -> py_test:start(Config).
 
 end_per_suite(_Config) -> ok.
 
-init_per_group(Driver, Config) ->
-    _ = application:stop(erlang_python),
-    ok = application:set_env(erlang_python, driver, Driver),
-    py_test:start(Config).
+init_per_group(Driver, Config) -> py_test:start_on(Driver, Config).
 
-end_per_group(_Driver, _Config) ->
-    _ = application:stop(erlang_python),
-    application:unset_env(erlang_python, driver).
+end_per_group(_Driver, _Config) -> py_test:stop_driver().
 
 init_per_testcase(_Case, Config) -> py_test:start(Config).
 

@@ -4,7 +4,7 @@
 %% Process: the test's own.
 -module(py_test).
 
--export([start/1, stop/0, export_python/1, add_path/1, root/0]).
+-export([start/1, start_on/2, stop_driver/0, stop/0, export_python/1, add_path/1, root/0]).
 -export([with_numpy/1, use_venv/0, leave_venv/0]).
 -export([reason/1, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
@@ -20,6 +20,18 @@ start(Config) ->
     {ok, _} = application:ensure_all_started(erlang_python),
     ok = export_python(proplists:get_value(data_dir, Config)),
     Config.
+
+%% The same with event loops of that driver, until `stop_driver/0'.
+-spec start_on(thread | beam, ct_suite:ct_config()) -> ct_suite:ct_config().
+start_on(Driver, Config) ->
+    _ = application:stop(erlang_python),
+    ok = application:set_env(erlang_python, driver, Driver),
+    start(Config).
+
+-spec stop_driver() -> ok.
+stop_driver() ->
+    _ = application:stop(erlang_python),
+    application:unset_env(erlang_python, driver).
 
 -spec export_python(file:filename()) -> ok.
 export_python(DataDir) ->

@@ -15,7 +15,14 @@ from erlang._loop import ErlangEventLoop
 from erlang._run import run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Coroutine
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterable,
+        Awaitable,
+        Callable,
+        Coroutine,
+        Iterator,
+    )
 
 T = TypeVar("T")
 
@@ -135,6 +142,56 @@ async def collect(items: AsyncIterable[T]) -> list[T]:
         async with aclosing(generator):
             return [item async for item in generator]
     return [item async for item in items]
+
+
+async def pump(
+    items: AsyncIterable[Any], give: Callable[[Any], bool | None], room: Callable[[Any], None]
+) -> None:
+    """Gives all items to the reader of a stream, who may want a pause."""
+    loop = asyncio.get_running_loop()
+    try:
+        async for item in items:
+            then = give(item)
+            if then is None:
+                continue
+            if then:
+                await asyncio.sleep(0)
+            else:
+                wanted = loop.create_future()
+                room(wanted)
+                await wanted
+    finally:
+        await _close(items)
+
+
+async def _close(items: AsyncIterable[Any]) -> None:
+    close = getattr(items, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def drive(items: AsyncIterable[Any]) -> Iterator[Any]:
+    """The items one by one, each on a loop of the calling thread that rests in between."""
+    runner = asyncio.Runner(loop_factory=ErlangEventLoop)
+    iterator = aiter(items)
+    try:
+        while True:
+            try:
+                item = runner.run(wrap(anext(iterator)))
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        if events._get_running_loop() is None:
+            _end_drive(runner, items)
+        else:
+            # Dropped where another loop runs.
+            threading.Thread(target=_end_drive, args=(runner, items)).start()
+
+
+def _end_drive(runner: asyncio.Runner, items: AsyncIterable[Any]) -> None:
+    with runner:
+        runner.run(_close(items))
 
 
 def run_here(awaitable: Awaitable[Any]) -> Any:

@@ -24,6 +24,14 @@ pub struct Asked {
 }
 
 impl Asked {
+    pub fn new(way: Visitors, interp: Arc<Interp>, future: Kept) -> Self {
+        Asked {
+            way,
+            interp,
+            future: Mutex::new(Some(future)),
+        }
+    }
+
     pub fn tell(&self, answer: Answer) {
         let Some(future) = lock(&self.future).take() else {
             return;
@@ -111,11 +119,7 @@ pub fn ask<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'p
         current: current.as_ref(),
     };
     let bytes = py_module::encode_args(py, &host, args, 3)?;
-    let asked = Asked {
-        way,
-        interp: interp.clone(),
-        future: Mutex::new(Some(Kept::new((*future).clone()))),
-    };
+    let asked = Asked::new(way, interp.clone(), Kept::new((*future).clone()));
     if callback::ask(current.as_ref(), asked, name.as_utf8()?, &bytes) {
         return Ok(Obj::bool(py, true));
     }

@@ -94,6 +94,14 @@ impl MsgEnv {
         Raw(unsafe { sys::enif_make_resource(self.raw(), resource.as_c_arg()) })
     }
 
+    /// The resource behind a term of this environment.
+    pub fn resource_of<T: Resource>(&self, term: Raw) -> Option<ResourceArc<T>> {
+        // SAFETY: ours, and it outlives `env`, which does not leave this function.
+        let env = unsafe { Env::new(&self.0, self.raw()) };
+        // SAFETY: a term of this environment.
+        unsafe { Term::new(env, term.0) }.decode().ok()
+    }
+
     pub fn tuple(&self, items: &[Raw]) -> Raw {
         let first = items.as_ptr().cast::<ErlNifTerm>();
         // SAFETY: ours; `Raw` is a term by layout; all are of this environment or immediates.

@@ -27,7 +27,7 @@ mod nifs;
 mod serve;
 mod start;
 
-pub use nifs::LoopRef;
+pub use nifs::{LoopRef, of_resource};
 pub use start::task_over;
 
 /// Tasks that wait, per place in the queue: what is suspended costs memory only.
@@ -157,14 +157,24 @@ impl Loop {
         self.context.clone().or_else(runtime::main_pool)
     }
 
+    pub fn interp(&self) -> &Arc<Interp> {
+        &self.interp
+    }
+
     /// Puts back a job that was admitted before.
     fn resume(self: &Arc<Self>, job: Box<Job>) {
         job.ticket.enter_loop(self);
         let tell = {
             let mut inbox = lock(&self.inbox);
+            if !inbox.open {
+                drop(inbox);
+                // Whoever closed it has answered all that was there.
+                return closing::refuse(job);
+            }
             inbox.jobs.push_back(job);
             !std::mem::replace(&mut inbox.told, true)
         };
+        self.begin();
         if tell {
             self.tell();
         }
@@ -318,6 +328,6 @@ pub fn settle<'py>(
     Ok(helpers(world.py)?.call_method(way, &[&value])?)
 }
 
-fn helpers(py: Attached<'_>) -> pyrt::PyResult<'_, Obj<'_>> {
+pub fn helpers(py: Attached<'_>) -> pyrt::PyResult<'_, Obj<'_>> {
     pyrt::call::import_c(py, c"erlang._tasks")
 }

@@ -36,6 +36,8 @@ pub enum Op {
     Async,
     /// A call whose items are collected, also those of `async for`.
     AsyncCollect,
+    /// A stream whose items a loop takes; becomes that when the call has given them.
+    AsyncStream,
 }
 
 impl Op {

@@ -42,6 +42,7 @@ mod run;
 mod runtime;
 mod slot;
 mod stream;
+mod stream_task;
 mod subinterp;
 mod submit;
 mod task;

@@ -13,10 +13,11 @@ use crate::dag_python;
 use crate::erts::{MsgEnv, Raw};
 use crate::failure::Failure;
 use crate::interp::World;
-use crate::job::{Job, Op, Reply};
+use crate::job::{Flags, Job, Op, Reply};
 use crate::run::JobHost;
+use crate::slot::Slot;
 use crate::ticket::{Answered, Ticket};
-use crate::{log, out};
+use crate::{log, out, stream};
 
 /// Python memory lent to Erlang as a binary, released with it.
 pub struct Lender(#[expect(dead_code, reason = "held, not read")] Kept);
@@ -47,6 +48,9 @@ const ERROR: &[u8] = &[131, 104, 2, 119, 5, b'e', b'r', b'r', b'o', b'r'];
 pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>, Failure<'_>>) {
     if matches!(job.reply, Reply::Node(_)) {
         return dag_python::answer(world, job, outcome);
+    }
+    if matches!(job.reply, Reply::Stream { .. }) {
+        return stream::over(job, outcome.map(drop));
     }
     // Freed after the reply: ten thousand objects take as long as their conversion.
     let _freed_last = outcome
@@ -212,15 +216,20 @@ fn collect<'py>(
 
 /// Remembers the whole story in the caller's slot and gives the short one.
 pub fn failed(job: &Job, failure: &Failure<'_>) -> Answer {
-    if let Some(details) = failure.details() {
-        job.slot.set_last_error(details);
-    }
-    let mut out = Vec::with_capacity(128);
-    out.extend_from_slice(ERROR);
-    failure.write(&mut out, job.flags.traceback());
     if matches!(job.reply, Reply::Nobody) {
         log::cast_failed(failure);
     }
+    reason(&job.slot, job.flags, failure)
+}
+
+/// The same for whoever has no job at hand.
+pub fn reason(slot: &Slot, flags: Flags, failure: &Failure<'_>) -> Answer {
+    if let Some(details) = failure.details() {
+        slot.set_last_error(details);
+    }
+    let mut out = Vec::with_capacity(128);
+    out.extend_from_slice(ERROR);
+    failure.write(&mut out, flags.traceback());
     Answer::Bytes(out, 0)
 }
 
@@ -276,11 +285,10 @@ pub fn send_to_user(
 /// One item of a stream, ready to be sent.
 pub fn item<'py>(
     world: &World<'_, 'py>,
-    job: &Job,
+    host: &impl etf::Host,
     value: &Obj<'py>,
 ) -> Result<(Vec<u8>, usize), Failure<'py>> {
-    let host = JobHost { world, job };
     let mut out = vec![131, 104, 2, 119, 4, b'd', b'a', b't', b'a'];
-    let summary = etf::encode(&world.bound, &host, value, &mut out)?;
+    let summary = etf::encode(&world.bound, host, value, &mut out)?;
     Ok((out, summary.widest_map))
 }

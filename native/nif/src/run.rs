@@ -19,6 +19,7 @@ use crate::job::{Job, Op, Reply, Segments};
 use crate::reply;
 use crate::runtime;
 use crate::stream;
+use crate::stream_task;
 use crate::ticket::Why;
 
 type Outcome<'py> = Result<Obj<'py>, Failure<'py>>;
@@ -100,7 +101,16 @@ fn execute<'py>(world: &World<'_, 'py>, job: &mut Job) -> Outcome<'py> {
         Op::Exec => eval(world, job, Source::Statements),
         Op::Node => dag_python::call(world, job),
         // The items are taken and encoded one by one in `reply`.
-        Op::Collect | Op::Stream => Ok(call(world, job)?.iter()?),
+        Op::Collect => Ok(call(world, job)?.iter()?),
+        Op::Stream => {
+            let items = call(world, job)?;
+            if items.is_async_iterable() && !items.is_iterable() {
+                return stream_task::settle(world, job, items);
+            }
+            Ok(items.iter()?)
+        }
+        // Its items are there already.
+        Op::AsyncStream => Err(Failure::Died),
         Op::CollectEval | Op::StreamEval => Ok(eval(world, job, Source::Expression)?.iter()?),
     }
 }

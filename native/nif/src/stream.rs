@@ -7,26 +7,32 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyrt::{Kept, Obj};
+use rustler::ResourceArc;
 
+use crate::ask::Asked;
 use crate::atoms;
-use crate::erts::Raw;
+use crate::callback;
+use crate::erts::{MsgEnv, Raw};
+use crate::event_loop;
 use crate::failure::Failure;
 use crate::here::Thread;
 use crate::interp::World;
-use crate::job::{Job, Reply};
+use crate::job::{Job, Op, Reply, TicketRef};
 use crate::release;
 use crate::reply::{self, Answer};
-use crate::run;
+use crate::run::{self, JobHost};
 use crate::ticket::Ticket;
 use crew::sync::lock;
 
 /// How long a stream keeps its thread before others have their turn.
-const SLICE: Duration = Duration::from_millis(1);
+pub const SLICE: Duration = Duration::from_millis(1);
 
 pub struct Stream {
     /// How many items may still be sent before the reader says more.
     credits: AtomicI64,
     iterator: Mutex<Option<Arc<Kept>>>,
+    /// A task that waits for the reader.
+    waits: Mutex<Option<Asked>>,
 }
 
 /// Held by the job of a stream: when that is over, in whatever way, the generator is let go (and
@@ -35,6 +41,8 @@ pub struct Running(pub Arc<Stream>);
 
 impl Drop for Running {
     fn drop(&mut self) {
+        let waits = lock(&self.0.waits).take();
+        drop(waits);
         let iterator = lock(&self.0.iterator).take();
         if let Some(iterator) = iterator {
             release::end(iterator);
@@ -49,6 +57,7 @@ impl Stream {
         Arc::new(Stream {
             credits: AtomicI64::new(window.map_or(i64::MAX / 2, i64::from)),
             iterator: Mutex::new(None),
+            waits: Mutex::new(None),
         })
     }
 
@@ -59,9 +68,32 @@ impl Stream {
         if let Some(job) = ticket.unpark() {
             job.pool.clone().resume(job);
         }
+        self.go_on();
     }
 
-    fn has_credit(&self) -> bool {
+    /// The task goes on when the reader wants more.
+    pub fn wait_for_room(&self, asked: Asked) {
+        *lock(&self.waits) = Some(asked);
+        if self.has_credit() {
+            // Acknowledged between the last look and this.
+            self.go_on();
+        }
+    }
+
+    fn go_on(&self) {
+        const NONE: [u8; 7] = [131, 119, 4, b'n', b'o', b'n', b'e'];
+        let waits = lock(&self.waits).take();
+        if let Some(asked) = waits {
+            asked.tell(callback::Answer::Value(NONE.to_vec()));
+        }
+    }
+
+    /// An item was sent.
+    pub fn took_one(&self) {
+        self.credits.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub fn has_credit(&self) -> bool {
         self.credits.load(Ordering::Acquire) > 0
     }
 }
@@ -73,22 +105,25 @@ enum End<'py> {
     NoCredit,
     TimeUp,
     Stopped,
+    /// A loop takes the items.
+    Elsewhere(Obj<'py>),
 }
 
 /// Sends items until there are none, the window is full or the slice is over.
 pub fn pump(world: &World<'_, '_>, me: &Arc<Thread>, stream: &Arc<Stream>, mut job: Box<Job>) {
     let end = match iterator(world, stream, &mut job) {
+        Ok(items) if job.op == Op::AsyncStream => End::Elsewhere(items),
         Ok(items) => slice(world, stream, &mut job, &items),
         Err(failure) => End::Failed(failure),
     };
     run::leave(world, me, &job);
     match end {
-        End::Over => finish(job, Answer::Term(Raw::atom(atoms::done()))),
+        End::Over => over(job, Ok(())),
         End::Failed(failure) => {
             let failure = run::settle_failure(&job, failure);
-            let answer = reply::failed(&job, &failure);
-            finish(job, answer);
+            over(job, Err(failure));
         }
+        End::Elsewhere(items) => event_loop::hand_over(job, items),
         End::NoCredit | End::TimeUp if !job.ticket.pause() => job.recycle(),
         End::NoCredit => pause(stream, job),
         End::TimeUp => job.pool.clone().resume(job),
@@ -117,6 +152,9 @@ fn iterator<'py>(
         return Ok(items);
     }
     let items = run::iterator(world, job)?;
+    if job.op == Op::AsyncStream {
+        return Ok(items);
+    }
     *lock(&stream.iterator) = Some(Arc::new(Kept::new(items.clone())));
     Ok(items)
 }
@@ -140,14 +178,14 @@ fn slice<'py>(
             Ok(None) => return End::Over,
             Err(error) => return End::Failed(error.into()),
         };
-        match reply::item(world, job, &item) {
+        match reply::item(world, &JobHost { world, job }, &item) {
             Ok((bytes, widest)) => {
                 if !job.ticket.begin_reply() {
                     return End::Stopped;
                 }
                 message(job, Answer::Bytes(bytes, widest));
                 job.ticket.continue_run();
-                stream.credits.fetch_sub(1, Ordering::AcqRel);
+                stream.took_one();
             }
             Err(failure) => return End::Failed(failure),
         }
@@ -158,7 +196,11 @@ fn slice<'py>(
 }
 
 /// The last message, and the end.
-fn finish(mut job: Box<Job>, answer: Answer) {
+pub fn over(mut job: Box<Job>, outcome: Result<(), Failure<'_>>) {
+    let answer = match outcome {
+        Ok(()) => Answer::Term(Raw::atom(atoms::done())),
+        Err(failure) => reply::failed(&job, &failure),
+    };
     if job.ticket.begin_reply() {
         message(&mut job, answer);
         job.ticket.finish();
@@ -166,15 +208,17 @@ fn finish(mut job: Box<Job>, answer: Answer) {
     job.recycle();
 }
 
+/// How every message of a stream begins.
+pub fn head(env: &MsgEnv, reference: &ResourceArc<TicketRef>) -> [Raw; 2] {
+    [Raw::atom(atoms::py_stream()), env.resource(reference)]
+}
+
 /// `{py_stream, Ref, What}`
 fn message(job: &mut Job, answer: Answer) {
     let Reply::Stream { to, reference, .. } = &job.reply else {
         return;
     };
-    let (to, head) = (
-        *to,
-        [Raw::atom(atoms::py_stream()), job.env.resource(reference)],
-    );
+    let (to, head) = (*to, head(&job.env, reference));
     let ticket = job.ticket.clone();
     reply::send_to_user(&mut job.env, &ticket, &to, head, answer);
     job.env.clear();

@@ -10,6 +10,7 @@ use rustler::types::atom::Atom;
 use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
 
 use crate::atoms;
+use crate::event_loop::{self, Loop};
 use crate::here::Thread;
 use crate::job::{Flags, Job, Op, Order, Reply, TicketRef};
 use crate::pool::Pool;
@@ -178,6 +179,7 @@ fn stream<'a>(
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
+    let event_loop = loop_of(pool);
     let Some(pool) = pool_of(pool) else {
         return Ok((atoms::not_running(), dead_reference()));
     };
@@ -185,6 +187,7 @@ fn stream<'a>(
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
+    job.event_loop = event_loop;
     let stream = Stream::new((window > 0).then_some(window));
     let reference = ResourceArc::new(TicketRef {
         ticket: job.ticket.clone(),
@@ -236,6 +239,12 @@ pub fn pool_of(term: Term<'_>) -> Option<Arc<Pool>> {
     }
     let pool: ResourceArc<PoolRef> = term.decode().ok()?;
     Some(pool.pool.clone())
+}
+
+/// The loop of a context.
+fn loop_of(term: Term<'_>) -> Option<Arc<Loop>> {
+    let pool: ResourceArc<PoolRef> = term.decode().ok()?;
+    pool.event_loop.get().map(event_loop::of_resource)
 }
 
 fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {

@@ -11,6 +11,7 @@ use pyrt::{Attached, Kept, Obj, PyResult, call};
 use crate::current::Current;
 use crate::event_loop::{self, Loop};
 use crate::job::Job;
+use crate::stream_task;
 
 /// What an interpreter needs to run tasks for Erlang.
 pub struct Classes {
@@ -18,6 +19,7 @@ pub struct Classes {
     done: Kept,
     /// The context variable whose value is a `Running`: inherited by all that a task starts.
     variable: Kept,
+    pub streams: stream_task::Classes,
 }
 
 impl Classes {
@@ -27,6 +29,7 @@ impl Classes {
             running: Kept::new(class::make::<Running>(&module)?),
             done: Kept::new(class::make::<Done>(&module)?),
             variable: Kept::new(context_var(py, c"erlang.current")?),
+            streams: stream_task::Classes::make(&module)?,
         })
     }
 

@@ -93,6 +93,10 @@ fn drain(py: Attached<'_>, pool: &Arc<Pool>, me: &Arc<Thread>) {
             }
         }
     });
+    if !pool.interp.is_main() {
+        // No other thread can: what was dropped meanwhile would wait for its next job.
+        kept::release_dropped(py);
+    }
     // The jobs may have imported a module that needs a GIL.
     pool.interp.note_gil(py);
 }

@@ -61,6 +61,11 @@ impl<'py> Obj<'py> {
         self.type_of().has(c"__aiter__")
     }
 
+    /// Whether `for` takes it.
+    pub fn is_iterable(&self) -> bool {
+        self.type_of().has(c"__iter__")
+    }
+
     /// `hasattr(self, name)`
     pub fn has(&self, name: &CStr) -> bool {
         // SAFETY: I1, attached; a living object. Errors on the way are taken back by it.

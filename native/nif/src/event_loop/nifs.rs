@@ -31,6 +31,11 @@ impl Resource for LoopRef {
     }
 }
 
+/// The loop a resource stands for.
+pub fn of_resource(resource: &ResourceArc<LoopRef>) -> Arc<Loop> {
+    resource.event_loop.clone()
+}
+
 /// A new loop with its thread; both belong to the calling process.
 #[rustler::nif]
 fn loop_new(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {

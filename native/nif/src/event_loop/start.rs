@@ -159,7 +159,7 @@ impl<'py> Hands<'_, 'py> {
             let Some(given) = given.get(py) else {
                 return Err(Failure::Died);
             };
-            return self.awaitable(job.op, given).map(Next::Await);
+            return self.awaitable(job, given).map(Next::Await);
         }
         let segments = job.segments();
         let host = JobHost {
@@ -184,12 +184,16 @@ impl<'py> Hands<'_, 'py> {
         drop(segments);
         job.decodes = None;
         let given = function.call_owned(&args, call.names.as_ref())?;
-        self.awaitable(job.op, given).map(Next::Await)
+        self.awaitable(job, given).map(Next::Await)
     }
 
     /// A coroutine that gives the job's value.
-    fn awaitable(&self, op: Op, given: Obj<'py>) -> Result<Obj<'py>, Failure<'py>> {
-        let wrapper = match op {
+    fn awaitable(&self, job: &Job, given: Obj<'py>) -> Result<Obj<'py>, Failure<'py>> {
+        let wrapper = match job.op {
+            Op::AsyncStream => {
+                let streams = &self.world.interp.tasks.streams;
+                return streams.pump(self.this, self.event_loop, job, &given);
+            }
             Op::AsyncCollect => &self.tools.collect,
             _ if given.is_coroutine() => return Ok(given),
             _ => &self.tools.wrap,
