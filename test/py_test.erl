@@ -8,7 +8,7 @@
 -export([with_numpy/1, use_venv/0, leave_venv/0]).
 -export([reason/1, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
--export([occupy/2, release/1, pool_threads/1, workers/1]).
+-export([begun/1, ended/1, occupy/2, release/1, pool_threads/1, workers/1]).
 -export([peer/1, stop_peer/1, run_node/2]).
 
 %% No event of ours takes longer than this on a machine that works.
@@ -161,6 +161,16 @@ down(Pid) ->
     receive
         {'DOWN', Monitor, process, Pid, _} -> ok
     end.
+
+%% A coroutine of `py_asyncs' has begun, or ended, under this name.
+-spec begun(binary()) -> ok.
+begun(Name) -> noted(begun, Name).
+
+-spec ended(binary()) -> ok.
+ended(Name) -> noted(ended, Name).
+
+noted(List, Name) ->
+    eventually(fun() -> {ok, true} =:= py:call(py_asyncs, has, [List, Name]) end).
 
 %% Keeps `Count' threads of a pool busy, until `release/1'.
 -spec occupy(atom() | pid(), pos_integer()) -> {binary(), [reference()]}.

@@ -1,0 +1,212 @@
+%% The node's event loops: how they live and end, what they cost, and the functions below `py:async_call'.
+-module(py_event_loop_SUITE).
+
+-include("py_test.hrl").
+
+-export([all/0, groups/0, init_per_suite/1, end_per_suite/1]).
+-export([init_per_group/2, end_per_group/2, init_per_testcase/2]).
+-export([
+    exit_and_stop_in_a_task_do_not_end_the_loop/1,
+    a_loop_that_is_killed_answers_and_comes_back/1,
+    a_loop_that_blocks_is_killed_and_its_callers_hear_of_it/1,
+    a_full_queue_is_an_answer/1,
+    the_loop_of_a_process_is_always_the_same/1,
+    the_low_level_functions_run_and_await/1,
+    a_task_nobody_waits_for_runs/1,
+    a_callback_of_another_thread_wakes_the_loop/1,
+    an_idle_loop_costs_nothing/1,
+    loops_without_threads_share_one/1,
+    a_loop_that_is_stopped_in_its_step_is_closed_after_it/1,
+    asyncio_is_not_imported_before_it_is_needed/1,
+    stopping_the_application_answers_who_waits/1
+]).
+
+%% Everything on loops with a thread each, and on loops that Erlang drives.
+all() ->
+    [{group, thread}, {group, beam}].
+
+groups() ->
+    Cases = [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)],
+    [{Driver, [], Cases} || Driver <- [thread, beam]].
+
+is_test(Name) ->
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+
+init_per_suite(Config) -> py_test:start(Config).
+
+end_per_suite(_Config) -> ok.
+
+init_per_group(Driver, Config) -> py_test:start_on(Driver, Config).
+
+end_per_group(_Driver, _Config) -> py_test:stop_driver().
+
+init_per_testcase(_Case, Config) -> py_test:start(Config).
+
+exit_and_stop_in_a_task_do_not_end_the_loop(_Config) ->
+    {ok, [Thread, _]} = py:await(py:async_call(py_asyncs, where, [])),
+    Other = py:async_call(py_asyncs, nap, [0.2, other]),
+    ?assertReason({'SystemExit', _}, py:await(py:async_call(py_asyncs, leave, []))),
+    ?assertEqual({ok, none}, py:await(py:async_call(py_asyncs, stop_the_loop, []))),
+    ?assertEqual({ok, <<"other">>}, py:await(Other)),
+    ?assertMatch({ok, [Thread, _]}, py:await(py:async_call(py_asyncs, where, []))).
+
+a_loop_that_is_killed_answers_and_comes_back(_Config) ->
+    Refs = [py:async_call(py_asyncs, hang, [<<"killed">>]) || _ <- lists:seq(1, 10)],
+    ok = py_test:begun(<<"killed">>),
+    ok = py_test:down(loop_process()),
+    [?assertReason({context_died, _}, py:await(Ref, 5000)) || Ref <- Refs],
+    ok = works_again(),
+    py_test:ended(<<"killed">>).
+
+a_loop_that_blocks_is_killed_and_its_callers_hear_of_it(_Config) ->
+    Blocks = py:async_call(py_asyncs, blocks, [2]),
+    Behind = py:async_call(py_asyncs, one, []),
+    ok = py_test:begun(<<"blocks">>),
+    ok = py_test:down(loop_process()),
+    {Ms, _} = py_test:milliseconds(fun() ->
+        ?assertReason({context_died, _}, py:await(Behind, 5000))
+    end),
+    ?assert(Ms < 1500),
+    ok = works_again(),
+    %% What blocks can't be stopped. In its first step (3.12+) it is answered when it lets go.
+    case py:await(Blocks, 5000) of
+        {ok, <<"blocked">>} -> ok;
+        Died -> ?assertReason({context_died, _}, Died)
+    end.
+
+a_full_queue_is_an_answer(_Config) ->
+    Blocks = py:async_call(py_asyncs, blocks, [1]),
+    ok = py_test:begun(<<"blocks">>),
+    Most = 10_000,
+    Refs = [py:async_call(py_asyncs, one, []) || _ <- lists:seq(1, Most + 10)],
+    Answers = [py:await(Ref, 20_000) || Ref <- Refs],
+    Refused = [Answer || {error, overload} = Answer <- Answers],
+    ?assertEqual(10, length(Refused)),
+    ?assertEqual(Most, length([1 || {ok, 1} <- Answers])),
+    {ok, _} = py:await(Blocks).
+
+the_loop_of_a_process_is_always_the_same(_Config) ->
+    ok = py_test:stop(),
+    ok = application:set_env(erlang_python, num_loops, 3),
+    try
+        {ok, _} = application:ensure_all_started(erlang_python),
+        Loops = [
+            py_test:in_process(fun() ->
+                {ok, Loop} = py:await(py:async_call(py_asyncs, which, [])),
+                {ok, Loop} = py:await(py:async_call(py_asyncs, which, [])),
+                Loop
+            end)
+         || _ <- lists:seq(1, 50)
+        ],
+        ?assertEqual(3, length(lists:usort(Loops))),
+        ?assertEqual(3, length(py_event_loop_pool:get_stats()))
+    after
+        ok = py_test:stop(),
+        ok = application:unset_env(erlang_python, num_loops)
+    end.
+
+the_low_level_functions_run_and_await(_Config) ->
+    ?assertEqual({ok, 1}, py_event_loop:run(py_asyncs, give, [1])),
+    ?assertEqual({ok, 2}, py_event_loop:run(py_asyncs, nap, [0], #{kwargs => #{value => 2}})),
+    ?assertEqual({ok, 3}, py_event_loop:await(py_event_loop:create_task(py_asyncs, give, [3]))),
+    ?assertEqual({ok, 4}, py_event_loop_pool:run(py_asyncs, give, [4])),
+    Task = py_event_loop_pool:create_task(py_asyncs, nap, [0], #{value => 5}),
+    ?assertEqual({ok, 5}, py_event_loop_pool:await(Task, 5000)),
+    {ok, Loop} = py_event_loop:get_loop(),
+    Request = #{module => py_asyncs, func => give, args => [6]},
+    {ok, Ref} = py_event_loop:run_async(Loop, Request),
+    ?assertEqual({ok, 6}, py:await(Ref)),
+    Mine = make_ref(),
+    {ok, Mine} = py_event_loop:run_async(Loop, Request#{ref => Mine, caller => self()}),
+    ?assertEqual({ok, 6}, py:await(Mine)),
+    {ok, Own} = py_event_loop:start_link(),
+    {ok, Other} = py_event_loop:run_async(Own, Request),
+    ?assertEqual({ok, 6}, py:await(Other)),
+    unlink(Own),
+    py_test:down(Own).
+
+a_task_nobody_waits_for_runs(_Config) ->
+    ok = py_event_loop:spawn_task(py_asyncs, note, [<<"spawned">>]),
+    py_test:ended(<<"spawned">>).
+
+a_callback_of_another_thread_wakes_the_loop(_Config) ->
+    ?assertEqual({ok, 7}, py:await(py:async_call(py_asyncs, through_thread, [0.05, 7]), 10_000)).
+
+an_idle_loop_costs_nothing(_Config) ->
+    {ok, 1} = py:await(py:async_call(py_asyncs, one, [])),
+    %% Once all are asleep none of them is woken any more.
+    py_test:eventually(fun() ->
+        Before = switches(),
+        timer:sleep(1000),
+        Before =/= [] andalso Before =:= switches()
+    end).
+
+loops_without_threads_share_one(_Config) ->
+    {ok, First} = py_event_loop:start_link(#{driver => beam}),
+    ?assertEqual({ok, 1}, on(First)),
+    Threads = fun() -> length(filelib:wildcard("/proc/self/task/*")) end,
+    Before = Threads(),
+    Loops = [element(2, {ok, _} = py_event_loop:start_link(#{driver => beam})) || _ <- lists:seq(1, 200)],
+    ?assertEqual([{ok, 1}], lists:usort([on(Loop) || Loop <- Loops])),
+    ?assertEqual(Before, Threads()),
+    ?assertReason({bad_argument, _}, py_event_loop:start_link(#{driver => bus})),
+    [ok = gen_server:stop(Loop) || Loop <- [First | Loops]],
+    ok.
+
+a_loop_that_is_stopped_in_its_step_is_closed_after_it(_Config) ->
+    {ok, Loop} = py_event_loop:start_link(#{driver => beam}),
+    Request = #{module => py_asyncs, func => holds, args => [self(), 0.3]},
+    {ok, _} = py_event_loop:run_async(Loop, Request),
+    ok = py_test:message(<<"blocks">>),
+    ok = gen_server:stop(Loop),
+    ok = py_test:eventually(fun() -> {ok, true} =:= py:call(py_asyncs, all_closed, []) end).
+
+%% A coroutine that waits, on this loop.
+on(Loop) ->
+    Request = #{module => py_asyncs, func => nap, args => [0.001], kwargs => #{value => 1}},
+    {ok, Ref} = py_event_loop:run_async(Loop, Request),
+    py:await(Ref).
+
+asyncio_is_not_imported_before_it_is_needed(_Config) ->
+    Expression =
+        "{ok, _} = application:ensure_all_started(erlang_python),"
+        "{ok, false} = py:eval(<<\"'asyncio' in __import__('sys').modules\">>),"
+        "[] = py_event_loop_pool:get_stats(),"
+        "{ok, none} = py:await(py:async_call(asyncio, sleep, [0])),"
+        "io:format(\"as it should be~n\"), init:stop().",
+    {0, Output, _} = py_test:run_node(Expression, 20_000),
+    ?assertMatch({_, _}, binary:match(Output, <<"as it should be">>)).
+
+stopping_the_application_answers_who_waits(_Config) ->
+    Self = self(),
+    Caller = spawn_link(fun() ->
+        Self ! {self(), py:await(py:async_call(py_asyncs, hang, [<<"stopped">>]), infinity)}
+    end),
+    ok = py_test:begun(<<"stopped">>),
+    ok = py_test:stop(),
+    receive
+        {Caller, Answer} -> ?assertReason({context_died, _}, Answer)
+    end,
+    ?assertReason(not_running, py:await(py:async_call(py_asyncs, one, []))).
+
+%% ---- helpers
+
+loop_process() ->
+    [{_, Pid, _, _} | _] = supervisor:which_children(py_event_loop_sup),
+    Pid.
+
+works_again() ->
+    py_test:eventually(fun() -> py:await(py:async_call(py_asyncs, one, []), 5000) =:= {ok, 1} end).
+
+
+%% Context switches of the threads of loops.
+switches() ->
+    Tasks = filelib:wildcard("/proc/self/task/*"),
+    lists:sort([
+        {Task, Lines}
+     || Task <- Tasks,
+        {ok, <<"py-", Kind:4/binary, _/binary>>} <- [file:read_file(Task ++ "/comm")],
+        Kind =:= <<"loop">> orelse Kind =:= <<"turn">>,
+        {ok, Status} <- [file:read_file(Task ++ "/status")],
+        Lines <- [[L || <<"voluntary", _/binary>> = L <- binary:split(Status, <<"\n">>, [global])]]
+    ]).
