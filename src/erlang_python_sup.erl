@@ -28,6 +28,7 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         worker(py_redis, [Config]),
         sup(py_channel_sup, []),
         worker(py_pg, []),
+        worker(py_signal, []),
         sup(py_event_loop_sup, []),
         worker(py_event_loop_pool, [Config]),
         worker(py_output, [Config]),

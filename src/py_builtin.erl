@@ -47,6 +47,16 @@ call(<<"start_loops">>, [], _Caller) ->
     true;
 call(<<"loop">>, [], Caller) ->
     ok_value(py_event_loop_pool:get_loop(somebody(Caller)));
+call(<<"signal_open">>, [], _Caller) ->
+    py_signal:open();
+call(<<"signal_add">>, [Token, Signal], _Caller) ->
+    py_signal:add(Token, binary_to_existing_atom(Signal));
+call(<<"signal_remove">>, [Token, Signal], _Caller) ->
+    py_signal:remove(Token, binary_to_existing_atom(Signal));
+call(<<"signal_close">>, [Token], _Caller) ->
+    py_signal:close(Token);
+call(<<"signal_await">>, [Token], _Caller) ->
+    py_signal:await(Token);
 call(<<"whereis">>, [Name], _Caller) ->
     try whereis(binary_to_existing_atom(Name, utf8)) of
         Pid -> Pid

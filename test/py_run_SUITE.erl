@@ -15,7 +15,6 @@
     a_context_that_sleeps_in_its_loop_is_interrupted/1,
     a_served_connection_is_answered/1,
     a_child_process_tells_its_exit_code/1,
-    a_signal_handler_off_the_main_thread_is_refused_clearly/1,
     a_loop_is_turned_by_hand/1
 ]).
 
@@ -90,9 +89,6 @@ a_child_process_tells_its_exit_code(_Config) ->
     ?assertEqual({ok, {3, <<"out\n">>}}, py:call(py_runs, child, [<<"echo out; exit 3">>])),
     Ref = py:async_call(py_runs, child_code, [<<"exit 7">>]),
     ?assertEqual({ok, 7}, py:await(Ref)).
-
-a_signal_handler_off_the_main_thread_is_refused_clearly(_Config) ->
-    ?assertReason({_, _}, py:await(py:async_call(py_runs, handle_signal, []))).
 
 a_loop_is_turned_by_hand(_Config) ->
     ?assertEqual({ok, [1, 2]}, py:call(py_runs, by_hand, [])).

@@ -23,17 +23,15 @@ from asyncio import (
     format_helpers,
     transports,
 )
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from erlang._loop_connections import Connections
 from erlang._loop_debug import DebugMode
+from erlang._loop_signals import Signals
 from erlang._loop_sockets import Sockets
 from erlang._loop_subprocess import Subprocesses
 from erlang._loop_tls import Tls
 from erlang._native import LoopCore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _ErlangSocketTransport(transports._FlowControlMixin, transports.Transport):
@@ -72,7 +70,14 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class ErlangEventLoop(
-    DebugMode, Sockets, Tls, Connections, Subprocesses, LoopCore, asyncio.SelectorEventLoop
+    DebugMode,
+    Sockets,
+    Tls,
+    Connections,
+    Subprocesses,
+    LoopCore,
+    Signals,
+    asyncio.SelectorEventLoop,
 ):
     """An asyncio event loop. Every loop is isolated from the others, whatever ``isolated`` says."""
 
@@ -121,8 +126,7 @@ class ErlangEventLoop(
             raise RuntimeError("Cannot close a running event loop")
         if self._closed:
             return
-        for sig in list(self._signal_handlers):
-            self.remove_signal_handler(sig)
+        self._end_signals()
         if self._ssock is not None:
             self._close_self_pipe()
         # Kept by the default: a loop may be closed when the modules are gone already.
@@ -130,22 +134,6 @@ class ErlangEventLoop(
         self._end()
         self._selector = None
         self._internal_fds -= 1
-
-    def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:
-        """Calls back when the signal comes; for the main thread."""
-        self._check_closed()
-        if self._csock is None and threading.current_thread() is threading.main_thread():
-            self._make_self_pipe()
-        super().add_signal_handler(sig, callback, *args)
-
-    def _handle_signal(self, sig: int) -> None:
-        handle = self._signal_handlers.get(sig)
-        if handle is None:
-            return
-        if handle._cancelled:
-            self.remove_signal_handler(sig)
-        else:
-            self._add_callback_signalsafe(handle)
 
     def _add_callback(self, handle: events.Handle) -> None:
         if not handle._cancelled:

@@ -1,7 +1,6 @@
 """Code that runs loops of its own."""
 
 import asyncio
-import signal
 import threading
 import warnings
 
@@ -103,10 +102,6 @@ def child(command):
 
 async def child_code(command):
     return (await _child(command))[0]
-
-
-async def handle_signal():
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print)
 
 
 def by_hand():
