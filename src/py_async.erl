@@ -3,7 +3,7 @@
 %% Process: the caller's own.
 -module(py_async).
 
--export([call/5, run/5, cast/4, spawn/5, relay/4, gather/2, collect/5]).
+-export([call/5, run/5, cast/4, spawn/5, post/5, submit/7, gather/2, collect/5]).
 
 -include("py_nif.hrl").
 
@@ -12,7 +12,7 @@
     reference().
 call(M, F, A, Kw, Opts) when Opts =:= #{} ->
     case {py_call:payload(M, F, A, Kw), py_event_loop_pool:get_loop()} of
-        {{ok, Payload}, {ok, Loop}} -> spawn(Loop, self(), ?OP_ASYNC, 0, Payload);
+        {{ok, Payload}, {ok, Loop}} -> spawn(Loop, self(), ?OP_ASYNC, py_about:flags(), Payload);
         {{ok, _}, Error} -> refused(self(), Error);
         {Error, _} -> refused(self(), Error)
     end;
@@ -63,16 +63,42 @@ spawn(Loop, To, Op, Flags, Payload) ->
             Ref
     end.
 
-%% The answer goes to `To' under a reference that was chosen by the caller.
--spec relay(py_nif:event_loop(), pid(), reference(), py_nif:payload()) -> {ok, reference()}.
-relay(Loop, To, Ref, Payload) ->
-    %% Linked: it ends, and the task with it, when the caller dies.
-    Relay = spawn_link(fun() ->
-        Answer = await_key(Loop, ?OP_ASYNC, 0, Payload, infinity),
-        To ! {async_result, Ref, Answer}
-    end),
-    true = is_pid(Relay),
-    {ok, Ref}.
+%% `{async_result, Name, Answer}' will come to `To'. The task ends with the caller.
+-spec post(Where, pid(), Name :: term(), py_nif:op(), py_nif:payload()) ->
+    ok | {error, py_error:reason()}
+when
+    Where :: py_nif:event_loop() | default.
+post(Where, To, Name, Op, Payload) ->
+    case py_nif:post(py_call:slot(), To, Name, Where, Op, py_about:flags(), Payload) of
+        ok -> ok;
+        Refusal -> {error, py_call:refused(Refusal)}
+    end.
+
+%% `py_nif:submit_call/6' and `submit_coroutine/6'. A loop that Erlang drives has no Python in it: a
+%% worker calls the function, a loop of the node runs the coroutine.
+-spec submit(py_nif:op(), Loop, Name :: term(), pid(), py_call:name(), py_call:name(), Given) ->
+    ok | {error, py_error:reason()}
+when
+    Loop :: py_nif:event_loop() | py_nif:raw_loop(),
+    Given :: {[term()], py_call:kwargs()}.
+submit(Op, Loop, Name, To, M, F, {Args, Kw}) ->
+    case {py_call:payload(M, F, Args, Kw), home(Op, Loop)} of
+        {{ok, Payload}, {ok, Where}} -> post(Where, To, Name, Op, Payload);
+        {{ok, _}, Error} -> Error;
+        {Error, _} -> Error
+    end.
+
+home(?OP_CALL, Loop) ->
+    case py_nif:event_loop_kind(Loop) of
+        gone -> {error, not_running};
+        _ -> {ok, default}
+    end;
+home(?OP_ASYNC, Loop) ->
+    case py_nif:event_loop_kind(Loop) of
+        gone -> {error, not_running};
+        raw -> py_event_loop_pool:get_loop();
+        python -> {ok, Loop}
+    end.
 
 %% Waits for the value.
 -spec run(py_call:name(), py_call:name(), [term()], py_call:kwargs(), py:timeout_or_opts()) ->
@@ -127,7 +153,7 @@ await_key(Loop, Op, Flags, Payload, Timeout) ->
 cast(M, F, A, Kw) ->
     case {py_call:payload(M, F, A, Kw), py_event_loop_pool:get_loop()} of
         {{ok, Payload}, {ok, Loop}} ->
-            case py_nif:loop_cast(py_call:slot(), Loop, ?OP_ASYNC, 0, Payload) of
+            case py_nif:loop_cast(py_call:slot(), Loop, ?OP_ASYNC, py_about:flags(), Payload) of
                 ok -> ok;
                 Refusal -> {error, py_call:refused(Refusal)}
             end;

@@ -3,7 +3,7 @@
 %% Process: the caller's own. Everything that may take long (encoding, decoding) yields here.
 -module(py_call).
 
--export([slot/0, forget_all/0, sync/5, spawn/6, cast/4, stream/6]).
+-export([slot/0, forget_all/0, sync/5, spawn/6, cast/5, stream/6]).
 -export([payload/4, source/2, text/1, options/1, pool/1, bind_to/1]).
 -export([await/2, cancel/1, default_timeout/0, decode/1, refused/1]).
 
@@ -141,11 +141,11 @@ spawn(To, Tag, Pool, Op, Flags, Payload) ->
             Ref
     end.
 
--spec cast(py_nif:pool() | default, py_nif:op(), py_nif:payload(), timeout()) ->
+-spec cast(py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
     ok | {error, py_error:reason()}.
-cast(Pool, Op, Payload, Limit) ->
+cast(Pool, Op, Flags, Payload, Limit) ->
     {Slot, Bound} = own(),
-    case py_nif:cast(Slot, choose(Pool, Bound), Op, 0, Payload) of
+    case py_nif:cast(Slot, choose(Pool, Bound), Op, Flags, Payload) of
         {ok, Ref} -> py_deadline:set(Ref, Limit);
         {Refusal, _Ref} -> {error, refused(Refusal)}
     end.
@@ -273,21 +273,16 @@ source(_Code, _Locals) ->
 %% A timeout or a map of options, checked.
 -spec options(timeout() | opts()) -> {ok, options()} | {error, py_error:reason()}.
 options(Timeout) when ?IS_TIMEOUT(Timeout) ->
-    {ok, (defaults())#{timeout := Timeout, limit := Timeout}};
+    {ok, (defaults())#{timeout := Timeout, limit := Timeout, flags := py_about:flags()}};
 options(Opts) when is_map(Opts) ->
-    about(Opts, maps:fold(fun option/3, {ok, defaults()}, Opts));
+    case maps:fold(fun option/3, {ok, defaults()}, Opts) of
+        {ok, #{flags := Flags, reply_to := To} = Options} ->
+            {ok, Options#{flags := Flags bor py_about:flags(Opts, To)}};
+        {error, _} = Error ->
+            Error
+    end;
 options(_) ->
     {error, {bad_argument, timeout}}.
-
-%% What `erlang.current()' tells of the job that is submitted next.
-about(#{trace_id := TraceId}, {ok, #{flags := Flags, reply_to := To} = Options}) ->
-    ok = py_nif:slot_about(slot(), term_to_binary({TraceId, To})),
-    {ok, Options#{flags := Flags bor ?FLAG_ABOUT}};
-about(#{reply_to := _}, {ok, #{flags := Flags, reply_to := To} = Options}) ->
-    ok = py_nif:slot_about(slot(), term_to_binary({undefined, To})),
-    {ok, Options#{flags := Flags bor ?FLAG_ABOUT}};
-about(_Opts, Options) ->
-    Options.
 
 defaults() ->
     #{

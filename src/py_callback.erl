@@ -34,7 +34,7 @@ handle_cast(_Request, State) ->
     {noreply, State}.
 
 -spec handle_info(term(), State) -> {noreply, State}.
-handle_info({py_callback, _Id, _Name, _Args, _Caller, _Leader} = Request, State) ->
+handle_info({py_callback, _Id, _Name, _Args, _Caller, _Leader, _About} = Request, State) ->
     _Pid = py_executor:start_link(Request),
     {noreply, State};
 handle_info({'EXIT', Pid, _Why}, State) ->

@@ -57,8 +57,13 @@ run_async(Loop, #{module := M, func := F} = Request) ->
     Kwargs = maps:get(kwargs, Request, #{}),
     To = maps:get(caller, Request, self()),
     case {py_call:payload(M, F, Args, Kwargs), Request} of
-        {{ok, Payload}, #{ref := Ref}} -> py_async:relay(loop(Loop), To, Ref, Payload);
-        {{ok, Payload}, #{}} -> {ok, py_async:spawn(loop(Loop), To, ?OP_ASYNC, 0, Payload)};
+        {{ok, Payload}, #{ref := Ref}} ->
+            case py_async:post(loop(Loop), To, Ref, ?OP_ASYNC, Payload) of
+                ok -> {ok, Ref};
+                {error, _} = Error -> Error
+            end;
+        {{ok, Payload}, #{}} ->
+            {ok, py_async:spawn(loop(Loop), To, ?OP_ASYNC, py_about:flags(), Payload)};
         {{error, _} = Error, #{}} -> Error
     end.
 

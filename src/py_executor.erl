@@ -13,7 +13,16 @@
 
 -type caller() :: pid() | undefined.
 -type request() ::
-    {py_callback, Id :: pos_integer(), Name :: binary(), Args :: binary(), caller(), Leader :: caller()}.
+    {
+        py_callback,
+        Id :: pos_integer(),
+        Name :: binary(),
+        Args :: binary(),
+        caller(),
+        Leader :: caller(),
+        %% See `py_about'.
+        About :: binary() | undefined
+    }.
 
 -spec start_link(request() | none) -> pid().
 start_link(Request) ->
@@ -26,7 +35,7 @@ init(none) ->
         true -> wait(Slot);
         false -> ok
     end;
-init({py_callback, Id, _, _, _, _} = Request) ->
+init({py_callback, Id, _, _, _, _, _} = Request) ->
     Slot = py_call:slot(),
     case py_nif:executor_takes(Slot, Id) of
         true -> serve(Request, Slot);
@@ -35,7 +44,7 @@ init({py_callback, Id, _, _, _, _} = Request) ->
 
 wait(Slot) ->
     receive
-        {py_callback, _, _, _, _, _} = Request -> serve(Request, Slot)
+        {py_callback, _, _, _, _, _, _} = Request -> serve(Request, Slot)
     after ?STAY ->
         case py_nif:executor_leaves() of
             true -> ok;
@@ -43,8 +52,9 @@ wait(Slot) ->
         end
     end.
 
-serve({py_callback, Id, Name, Args, Caller, Leader}, Slot) ->
+serve({py_callback, Id, Name, Args, Caller, Leader, About}, Slot) ->
     ok = borrow(Leader),
+    ok = py_about:adopt(About),
     {Ok, Bytes} = answer(Name, Args, Caller),
     ok = clean(),
     case py_nif:callback_reply(Slot, Id, Ok, Bytes) of

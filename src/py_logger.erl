@@ -1,7 +1,7 @@
 %% Hands the records of Python's `logging' to OTP's `logger'.
 %%
 %% Place: the end of the way of a log record: `erlang._logging' in Python → the native sink → one
-%% message `{py_log, Level, Name, Message, Meta}' → here → the handlers of `logger'.
+%% message `{py_log, Level, Name, Message, Meta, About}' → here → the handlers of `logger'.
 %% Process: one registered server; the handlers run in it, so a slow one slows only this process.
 %% Never: lets its mailbox grow without end: past 10 000 waiting records the oldest are dropped,
 %% counted, and the count is logged (I8).
@@ -16,11 +16,14 @@
 
 %% `Level' is Python's number: 10 debug, 20 info, 30 warning, 40 error, 50 critical, any between.
 -type record() ::
-    {py_log, Level :: integer(), LoggerName :: binary(), Message :: binary(), meta()}.
+    {py_log, Level :: integer(), LoggerName :: binary(), Message :: binary(), meta(), about()}.
 
 %% The keys may be atoms or binaries: file, line, function, module, thread, pid (the Erlang process
 %% the code ran for), time (microseconds since the epoch).
 -type meta() :: #{atom() | binary() => term()}.
+
+%% What the caller has said about the job that logs: `py_about'.
+-type about() :: binary() | undefined.
 
 -type info() :: #{logged := non_neg_integer(), dropped := non_neg_integer()}.
 
@@ -63,10 +66,10 @@ handle_call(info, _From, State) -> {reply, State, State}.
 handle_cast(_Message, State) -> {noreply, State}.
 
 -spec handle_info(record() | term(), state()) -> {noreply, state()}.
-handle_info({py_log, Level, Name, Message, Meta}, #{logged := Logged} = State) when
+handle_info({py_log, Level, Name, Message, Meta, About}, #{logged := Logged} = State) when
     is_integer(Level), is_binary(Name), is_binary(Message), is_map(Meta)
 ->
-    ok = logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta)),
+    ok = logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta, About)),
     {noreply, shed(State#{logged := Logged + 1})};
 handle_info(_Other, State) ->
     {noreply, State}.
@@ -94,12 +97,13 @@ drop(0, Count) ->
     Count;
 drop(Left, Count) ->
     receive
-        {py_log, _, _, _, _} -> drop(Left - 1, Count + 1)
+        {py_log, _, _, _, _, _} -> drop(Left - 1, Count + 1)
     after 0 -> Count
     end.
 
--spec metadata(binary(), meta()) -> logger:metadata().
-metadata(Name, Meta) ->
+%% The caller's own, under that of the record.
+-spec metadata(binary(), meta(), about()) -> logger:metadata().
+metadata(Name, Meta, About) ->
     Known = [
         {Key, Value}
      || Key <- [file, line, pid, time],
@@ -110,7 +114,8 @@ metadata(Name, Meta) ->
         {Key, Value}
      || Key <- [function, module, thread, process], {ok, Value} <- [find(Key, Meta)]
     ],
-    maps:from_list([{domain, [python]}, {logger_name, Name}, {python, maps:from_list(Python)} | Known]).
+    Own = [{domain, [python]}, {logger_name, Name}, {python, maps:from_list(Python)} | Known],
+    maps:merge(py_about:metadata(About), maps:from_list(Own)).
 
 find(Key, Meta) ->
     case Meta of

@@ -11,7 +11,7 @@
 -export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
--export([loop_spawn/7, loop_cast/5, linger/2]).
+-export([loop_spawn/7, loop_cast/5, post/7, linger/2, submit_call/6, submit_coroutine/6]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/4, is_object_ref/1]).
 -export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
@@ -19,12 +19,12 @@
 
 -export([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
 -export([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
--export([call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1]).
+-export([call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1, event_loop_kind/1]).
 -export([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
 -export([close_test_fd/1]).
 
--export_type([raw_loop/0, event_id/0]).
--export_type([event_loop/0, slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
+-export_type([raw_loop/0, event_id/0, event_loop/0]).
+-export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 -export_type([dag_graph/0, dag_run/0, dag_node/0, dag_opts/0]).
 
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
@@ -34,7 +34,7 @@
 -nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
--nifs([loop_spawn/7, loop_cast/5, linger/2]).
+-nifs([loop_spawn/7, loop_cast/5, post/7, linger/2]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/4, is_object_ref/1]).
 -nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
@@ -42,7 +42,7 @@
 
 -nifs([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
 -nifs([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
--nifs([call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1]).
+-nifs([call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1, event_loop_kind/1]).
 -nifs([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
 -nifs([close_test_fd/1]).
 
@@ -57,6 +57,10 @@
 %% A loop that Erlang drives itself.
 -type raw_loop() :: reference().
 -type event_id() :: non_neg_integer().
+-type any_loop() :: event_loop() | raw_loop().
+-type name() :: py_call:name().
+-type given() :: {[term()], py_call:kwargs()}.
+-type submitted() :: ok | {error, py_error:reason()}.
 -type posix() :: {error, {posix, atom()}}.
 -type gone() :: {error, not_running}.
 -type payload() :: binary() | [binary()].
@@ -80,6 +84,8 @@
     flags(),
     RedisUrl :: binary()
 }.
+
+-include("py_nif.hrl").
 
 -define(NOT_LOADED, erlang:nif_error(nif_not_loaded)).
 
@@ -132,10 +138,8 @@ slot_about(_Slot, _About) -> ?NOT_LOADED.
 -spec last_error(slot()) -> binary() | undefined.
 last_error(_Slot) -> ?NOT_LOADED.
 
--spec counts() -> {Waiting, Callbacks, Exported} when
-    Waiting :: non_neg_integer(),
-    Callbacks :: non_neg_integer(),
-    Exported :: non_neg_integer().
+%% `{ThreadsInCallbacks, CoroutinesInCallbacks, Callbacks, ExportedObjects}'
+-spec counts() -> {N, N, N, N} when N :: non_neg_integer().
 counts() -> ?NOT_LOADED.
 
 -spec nothing() -> ok.
@@ -147,20 +151,16 @@ nothing_dirty() -> ?NOT_LOADED.
 -spec copy_fresh(binary()) -> Nanoseconds :: non_neg_integer().
 copy_fresh(_Binary) -> ?NOT_LOADED.
 
--spec pool_new(Size, MaxThreads, MaxQueue, OwnNamespace :: boolean()) -> pool() when
-    Size :: pos_integer(),
-    MaxThreads :: pos_integer(),
-    MaxQueue :: pos_integer().
+-spec pool_new(Size :: N, MaxThreads :: N, MaxQueue :: N, OwnNamespace :: boolean()) -> pool() when
+    N :: pos_integer().
 pool_new(_Size, _MaxThreads, _MaxQueue, _OwnNamespace) -> ?NOT_LOADED.
 
 %% An own-GIL sub-interpreter with its one thread; both belong to the calling process.
 -spec subinterp_new(MaxQueue :: pos_integer()) -> {ok, {pool(), worker()}} | {error, binary()}.
 subinterp_new(_MaxQueue) -> ?NOT_LOADED.
 
--spec subinterp_counts() -> {Made, Ended, LeftBehind} when
-    Made :: non_neg_integer(),
-    Ended :: non_neg_integer(),
-    LeftBehind :: non_neg_integer().
+%% `{Made, Ended, LeftBehind}'
+-spec subinterp_counts() -> {N, N, N} when N :: non_neg_integer().
 subinterp_counts() -> ?NOT_LOADED.
 
 -spec pool_close(pool()) -> ok.
@@ -169,11 +169,8 @@ pool_close(_Pool) -> ?NOT_LOADED.
 -spec pool_wipe(pool()) -> ok.
 pool_wipe(_Pool) -> ?NOT_LOADED.
 
--spec pool_info(pool()) -> {Queued, Threads, Idle, Waiting} when
-    Queued :: non_neg_integer(),
-    Threads :: non_neg_integer(),
-    Idle :: non_neg_integer(),
-    Waiting :: non_neg_integer().
+%% `{Queued, Threads, Idle, Waiting}'
+-spec pool_info(pool()) -> {N, N, N, N} when N :: non_neg_integer().
 pool_info(_Pool) -> ?NOT_LOADED.
 
 -spec pool_busy(pool()) -> boolean().
@@ -205,10 +202,9 @@ spawn(_Slot, _To, _Tag, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 -spec cast(slot(), pool() | default, op(), flags(), payload()) -> {ok | refusal(), job_ref()}.
 cast(_Slot, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 
--spec stream(slot(), To :: pid(), Window, pool() | default, op(), flags(), payload()) ->
-    {ok | refusal(), job_ref()}
-when
-    Window :: non_neg_integer().
+%% A window of 0: none.
+-spec stream(slot(), pid(), non_neg_integer(), pool() | default, op(), flags(), payload()) ->
+    {ok | refusal(), job_ref()}.
 stream(_Slot, _To, _Window, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 
 %% After it returned nothing is sent for the job. `shut_out', once: for seconds now a thread has kept
@@ -248,10 +244,8 @@ loop_step(_Loop) -> ?NOT_LOADED.
 -spec loop_close(event_loop()) -> ok.
 loop_close(_Loop) -> ?NOT_LOADED.
 
--spec loop_info(event_loop()) -> {Queued, Waiting, Started} when
-    Queued :: non_neg_integer(),
-    Waiting :: non_neg_integer(),
-    Started :: non_neg_integer().
+%% `{Queued, Waiting, Started}'
+-spec loop_info(event_loop()) -> {N, N, N} when N :: non_neg_integer().
 loop_info(_Loop) -> ?NOT_LOADED.
 
 -spec loop_submit(slot(), Key :: term(), event_loop(), op(), flags(), payload()) ->
@@ -264,6 +258,18 @@ loop_spawn(_Slot, _To, _Tag, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 
 -spec loop_cast(slot(), event_loop(), op(), flags(), payload()) -> ok | refusal().
 loop_cast(_Slot, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+%% `{async_result, Name, Answer}' will come to `To'.
+-spec post(slot(), pid(), term(), event_loop() | default, op(), flags(), payload()) -> ok | refusal().
+post(_Slot, _To, _Name, _Where, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+
+%% Called by a worker; `{async_result, Id, Answer}' goes to the process.
+-spec submit_call(any_loop(), event_id(), pid(), name(), name(), given()) -> submitted().
+submit_call(Loop, Id, Pid, M, F, Given) -> py_async:submit(?OP_CALL, Loop, Id, Pid, M, F, Given).
+
+%% The same for a coroutine function, on the loop.
+-spec submit_coroutine(any_loop(), event_id(), pid(), name(), name(), given()) -> submitted().
+submit_coroutine(Loop, Id, Pid, M, F, Given) -> py_async:submit(?OP_ASYNC, Loop, Id, Pid, M, F, Given).
 
 %% Looks for the message of a job for some microseconds, where it has come that quickly of late.
 -spec linger(slot(), JobId :: pos_integer() | job_ref()) -> ok.
@@ -329,7 +335,7 @@ event_loop_destroy(_Loop) -> ?NOT_LOADED.
 
 %% A message `{select, Loop, undefined, ready_input}' to Router when there is something to do; after
 %% it `event_loop_step/1' takes what is ready and asks for the next.
--spec event_loop_set_router(raw_loop(), Router :: pid()) -> ok | gone().
+-spec event_loop_set_router(any_loop(), Router :: pid()) -> ok | gone() | {error, not_supported}.
 event_loop_set_router(_Loop, _Router) -> ?NOT_LOADED.
 
 -spec event_loop_step(raw_loop()) -> {ok, New :: non_neg_integer()} | gone() | posix().
@@ -368,6 +374,10 @@ get_pending(_Loop) -> ?NOT_LOADED.
 %% Ends a wait in `poll_events/2'.
 -spec event_loop_wakeup(raw_loop()) -> ok.
 event_loop_wakeup(_Loop) -> ?NOT_LOADED.
+
+%% `python': it runs coroutines; `raw': Erlang drives it; `gone': it was destroyed.
+-spec event_loop_kind(any_loop()) -> python | raw | gone.
+event_loop_kind(_Loop) -> ?NOT_LOADED.
 
 %% Sockets for tests, on 127.0.0.1; 0 for any port.
 -spec create_test_udp_socket(inet:port_number()) ->

@@ -14,9 +14,9 @@
 %% Waits for the answer. The two plain forms, most of all calls, need no map of options.
 -spec run(py_nif:op(), encoded(), opts()) -> ok | {ok, term()} | {error, py_error:reason()}.
 run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
-    py_call:sync(default, Op, 0, Payload, py_call:default_timeout());
+    py_call:sync(default, Op, py_about:flags(), Payload, py_call:default_timeout());
 run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout) ->
-    py_call:sync(default, Op, 0, Payload, Timeout);
+    py_call:sync(default, Op, py_about:flags(), Payload, Timeout);
 run(Op, Encoded, Opts) ->
     with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout} = Options) ->
         Result = py_call:sync(Pool, Op, Flags, Payload, Timeout),
@@ -31,8 +31,8 @@ run(Op, Encoded, Opts) ->
 %% Nobody waits.
 -spec cast(encoded(), opts()) -> ok | {error, py_error:reason()}.
 cast(Encoded, Opts) ->
-    with(Encoded, Opts, fun(Payload, #{pool := Pool, limit := Limit}) ->
-        py_call:cast(Pool, ?OP_CALL, Payload, Limit)
+    with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
+        py_call:cast(Pool, ?OP_CALL, Flags, Payload, Limit)
     end).
 
 %% `{py_response, Ref, Answer}' will come.

@@ -5,13 +5,21 @@
 
 -spec stats() -> map().
 stats() ->
-    {Waiting, Callbacks, Exported} = py_nif:counts(),
+    {Threads, Coroutines, Callbacks, Exported} = py_nif:counts(),
+    Loops = py_event_loop_pool:get_stats(),
     {Made, Ended, Left} = py_nif:subinterp_counts(),
     #{
         pools => maps:from_list([{Name, pool(Pool)} || {Name, Pool} <- py_registry:pools()]),
-        event_loops => py_event_loop_pool:get_stats(),
+        event_loops => Loops,
+        %% Who waits for an answer: threads and coroutines that have called Erlang, and callers of Erlang
+        %% whose tasks are under way.
+        waiters => #{
+            threads => Threads,
+            coroutines => Coroutines,
+            tasks => lists:sum([Waiting || #{waiting := Waiting} <- Loops])
+        },
         bound => py_bind:bound(),
-        waiting_in_callbacks => Waiting,
+        waiting_in_callbacks => Threads + Coroutines,
         callbacks => Callbacks,
         exported_objects => Exported,
         atoms_minted => py_atoms:minted(),

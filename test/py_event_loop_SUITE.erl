@@ -14,6 +14,9 @@
     the_low_level_functions_run_and_await/1,
     a_task_nobody_waits_for_runs/1,
     a_callback_of_another_thread_wakes_the_loop/1,
+    work_is_submitted_under_a_number/1,
+    what_is_submitted_ends_with_its_caller/1,
+    what_can_not_be_submitted_says_why/1,
     an_idle_loop_costs_nothing/1,
     loops_without_threads_share_one/1,
     a_loop_that_is_stopped_in_its_step_is_closed_after_it/1,
@@ -131,6 +134,65 @@ a_task_nobody_waits_for_runs(_Config) ->
 
 a_callback_of_another_thread_wakes_the_loop(_Config) ->
     ?assertEqual({ok, 7}, py:await(py:async_call(py_asyncs, through_thread, [0.05, 7]), 10_000)).
+
+work_is_submitted_under_a_number(_Config) ->
+    {ok, Own} = py_event_loop:get_loop(),
+    {ok, Raw} = py_nif:event_loop_new(),
+    [
+        begin
+            ok = py_nif:submit_call(Loop, 1, self(), math, sqrt, {[16], #{}}),
+            ok = py_test:message({async_result, 1, {ok, 4.0}}),
+            ok = py_nif:submit_call(Loop, 2, self(), py_asyncs, plain, {[1], #{b => 2}}),
+            ok = py_test:message({async_result, 2, {ok, 3}}),
+            ok = py_nif:submit_coroutine(Loop, 3, self(), py_asyncs, nap, {[0.001], #{value => 4}}),
+            ok = py_test:message({async_result, 3, {ok, 4}}),
+            ok = py_nif:submit_coroutine(Loop, 1 bsl 60, self(), py_asyncs, fail, {[<<"no">>], #{}}),
+            ok = py_test:message({async_result, 1 bsl 60, {error, {'ValueError', <<"no">>}}}),
+            Wide = maps:from_list([{N, N} || N <- lists:seq(1, 1000)]),
+            ok = py_nif:submit_coroutine(Loop, 5, self(), "py_asyncs", <<"give">>, {[Wide], #{}}),
+            ok = py_test:message({async_result, 5, {ok, Wide}})
+        end
+     || Loop <- [Own, Raw]
+    ],
+    Other = spawn_link(py_test, message, [{async_result, 9, {ok, 1}}]),
+    Monitor = monitor(process, Other),
+    ok = py_nif:submit_coroutine(Own, 9, Other, py_asyncs, one, {[], #{}}),
+    receive
+        {'DOWN', Monitor, process, Other, Why} -> ?assertEqual(normal, Why)
+    end,
+    py_test:nothing_waits().
+
+what_is_submitted_ends_with_its_caller(_Config) ->
+    Self = self(),
+    Caller = spawn(fun() ->
+        {ok, Loop} = py_event_loop:get_loop(),
+        ok = py_nif:submit_coroutine(Loop, 1, Self, py_asyncs, hang, {[<<"submitted">>], #{}}),
+        receive
+            never -> ok
+        end
+    end),
+    ok = py_test:begun(<<"submitted">>),
+    ok = py_test:down(Caller),
+    ok = py_test:ended(<<"submitted">>),
+    py_test:nothing_waits().
+
+what_can_not_be_submitted_says_why(_Config) ->
+    {ok, Raw} = py_nif:event_loop_new(),
+    ?assertReason({bad_argument, args}, py_nif:submit_call(Raw, 1, self(), a, b, {[1 | 2], #{}})),
+    ?assertReason({bad_argument, kwargs}, py_nif:submit_coroutine(Raw, 1, self(), a, b, {[], none})),
+    ok = py_nif:event_loop_destroy(Raw),
+    ?assertReason(not_running, py_nif:submit_call(Raw, 1, self(), math, sqrt, {[1], #{}})),
+    ?assertReason(not_running, py_nif:submit_coroutine(Raw, 1, self(), py_asyncs, one, {[], #{}})),
+    {ok, Own} = py_event_loop:get_loop(),
+    ?assertReason(not_supported, py_nif:event_loop_set_router(Own, self())),
+    Blocks = py:async_call(py_asyncs, blocks, [1]),
+    ok = py_test:begun(<<"blocks">>),
+    Submit = fun(N) -> py_nif:submit_coroutine(Own, N, self(), py_asyncs, one, {[], #{}}) end,
+    Answers = [Submit(N) || N <- lists:seq(1, 10_010)],
+    ?assertEqual(10, length([refused || {error, overload} <- Answers])),
+    [ok = py_test:message({async_result, N, {ok, 1}}) || {N, ok} <- lists:enumerate(Answers)],
+    {ok, _} = py:await(Blocks),
+    py_test:nothing_waits().
 
 an_idle_loop_costs_nothing(_Config) ->
     {ok, 1} = py:await(py:async_call(py_asyncs, one, [])),

@@ -100,14 +100,14 @@ a_percent_or_tilde_in_a_message_is_just_text(_Config) ->
 what_is_no_record_is_ignored(_Config) ->
     Before = py_logger:info(),
     py_logger ! nonsense,
-    py_logger ! {py_log, <<"info">>, root, "text", []},
+    py_logger ! {py_log, <<"info">>, root, "text", [], undefined},
     ?assertEqual(Before, py_logger:info()).
 
 a_flood_is_dropped_counted_and_reported(_Config) ->
     #{logged := Logged, dropped := Dropped} = py_logger:info(),
     Count = 40_000,
     true = erlang:suspend_process(whereis(py_logger)),
-    [py_logger ! {py_log, 10, <<"noisy">>, <<"m">>, #{}} || _ <- lists:seq(1, Count)],
+    [py_logger ! {py_log, 10, <<"noisy">>, <<"m">>, #{}, undefined} || _ <- lists:seq(1, Count)],
     true = erlang:resume_process(whereis(py_logger)),
     #{logged := LoggedNow, dropped := DroppedNow} = py_logger:info(),
     ?assertEqual(Count, LoggedNow - Logged + DroppedNow - Dropped),
@@ -117,7 +117,7 @@ a_flood_is_dropped_counted_and_reported(_Config) ->
     [?assertNotEqual(nomatch, string:find(Warning, "were dropped")) || Warning <- Warnings].
 
 send(Level, Name, Message, Meta) ->
-    py_logger ! {py_log, Level, Name, Message, Meta},
+    py_logger ! {py_log, Level, Name, Message, Meta, undefined},
     receive
         {event, Event} -> Event
     end.

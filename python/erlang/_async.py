@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from erlang import _in_trio
@@ -20,12 +21,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Current(NamedTuple):
-    """Whom the code runs for, and what that process has said about the call."""
-
+class _Named(NamedTuple):
     caller: Any
     trace_id: Any
     reply_to: Any
+
+
+class Current(_Named):
+    """Whom the code runs for, and what that process has said about the call."""
+
+    # What the process has told `logger` about itself.
+    metadata: dict[str, Any]
+
+    @property
+    def traceparent(self) -> str | None:
+        """The header of W3C Trace Context, from the metadata or as the ``trace_id``."""
+        for value in (self.metadata.get("traceparent"), self.trace_id):
+            if isinstance(value, str) and _TRACEPARENT.fullmatch(value):
+                return value
+        return None
+
+
+_TRACEPARENT = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}.*")
 
 
 def current() -> Current | None:
@@ -34,8 +51,10 @@ def current() -> Current | None:
     if known is None:
         return None
     caller, about = known
-    trace_id, reply_to = about or (None, caller)
-    return Current(caller, trace_id, reply_to)
+    trace_id, reply_to, metadata = about or (None, caller, {})
+    told = Current(caller, trace_id, reply_to)
+    told.metadata = metadata
+    return told
 
 
 def async_call(name: str, *args: object) -> Awaitable[Any]:

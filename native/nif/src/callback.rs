@@ -66,10 +66,13 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Most answers come within this time; sleeping would cost more.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// How many threads wait, and how many callbacks there were.
-pub fn counts() -> (usize, usize) {
-    let waiting = lock(&WAITERS).as_ref().map_or(0, HashMap::len);
-    (waiting, CALLS.load(Ordering::Relaxed))
+/// How many threads and how many coroutines wait, and how many callbacks there were.
+pub fn counts() -> (usize, usize, usize) {
+    let is_thread = |waiter: &&Arc<Waiter>| matches!(waiter.who, Who::Thread(_));
+    let (threads, all) = lock(&WAITERS).as_ref().map_or((0, 0), |waiters| {
+        (waiters.values().filter(is_thread).count(), waiters.len())
+    });
+    (threads, all - threads, CALLS.load(Ordering::Relaxed))
 }
 
 /// Calls the registered function `name` with the encoded list `args`.

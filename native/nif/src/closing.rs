@@ -33,9 +33,9 @@ pub fn fail(mut job: Box<Job>, reason: Raw) {
     let answer = job.env.tuple(&[Raw::atom(atoms::error()), reason]);
     let message = match &job.reply {
         Reply::Key(key) => Some((*job.slot.pid(), job.env.tuple(&[*key, answer]))),
-        Reply::Message { to, tag, reference } => {
-            let reference = job.env.resource(reference);
-            Some((*to, job.env.tuple(&[Raw::atom(*tag), reference, answer])))
+        Reply::Message { to, tag, name } => {
+            let name = name.term(&job.env);
+            Some((*to, job.env.tuple(&[Raw::atom(*tag), name, answer])))
         }
         Reply::Stream { to, reference, .. } => {
             let reference = job.env.resource(reference);

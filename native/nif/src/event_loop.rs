@@ -27,7 +27,7 @@ mod nifs;
 mod serve;
 mod start;
 
-pub use nifs::{LoopRef, of_resource};
+pub use nifs::{LoopRef, is_open, of_resource};
 pub use start::task_over;
 
 /// Tasks that wait, per place in the queue: what is suspended costs memory only.

@@ -40,6 +40,8 @@ pub struct Callback {
     args: Vec<u8>,
     /// Who called Python, and where its output goes.
     caller: Option<(LocalPid, LocalPid)>,
+    /// What that one has said about its job.
+    about: Option<Arc<[u8]>>,
 }
 
 /// What an executor does after an answer.
@@ -80,6 +82,7 @@ pub fn dispatch(
         name: name.to_owned(),
         args: args.to_vec(),
         caller: current.map(|current| (*current.slot.pid(), *current.slot.group_leader())),
+        about: current.and_then(|current| current.ticket.about().cloned()),
     };
     loop {
         let executor = lock(&EXECUTORS).pop();
@@ -100,7 +103,7 @@ pub fn dispatch(
 }
 
 impl Callback {
-    /// `{py_callback, Id, Name, Args, Caller, GroupLeader}`, as a message.
+    /// `{py_callback, Id, Name, Args, Caller, GroupLeader, About}`, as a message.
     fn send(&self, to: &LocalPid) -> bool {
         let undefined = Raw::atom(atoms::undefined());
         log::with_env(|env| {
@@ -115,6 +118,9 @@ impl Callback {
                 env.binary(&self.args),
                 caller,
                 leader,
+                self.about
+                    .as_ref()
+                    .map_or(undefined, |about| env.binary(about)),
             ]);
             env.send(to, message)
         })
@@ -131,7 +137,12 @@ impl Callback {
         };
         let name = binary(env, self.name.as_bytes());
         let args = binary(env, &self.args);
-        (atoms::py_callback(), self.id, name, args, caller, leader).encode(env)
+        let about = match &self.about {
+            Some(about) => binary(env, about),
+            None => atoms::undefined().encode(env),
+        };
+        let tag = atoms::py_callback();
+        (tag, self.id, name, args, caller, leader, about).encode(env)
     }
 }
 

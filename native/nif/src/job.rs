@@ -82,12 +82,8 @@ impl Flags {
 pub enum Reply {
     /// `{Key, Answer}` to the process of the slot, which waits for it.
     Key(Raw),
-    /// `{Tag, Ref, Answer}` to a process whose user reads it.
-    Message {
-        to: LocalPid,
-        tag: Atom,
-        reference: ResourceArc<TicketRef>,
-    },
+    /// `{Tag, Name, Answer}` to a process whose user reads it.
+    Message { to: LocalPid, tag: Atom, name: Name },
     /// A stream's own messages.
     Stream {
         to: LocalPid,
@@ -98,6 +94,22 @@ pub enum Reply {
     Node(Box<NodeCall>),
     /// Nobody waits; a failure is logged.
     Nobody,
+}
+
+/// What a message is known by.
+pub enum Name {
+    Reference(ResourceArc<TicketRef>),
+    /// The caller's own choice, in the job's environment.
+    Given(Raw),
+}
+
+impl Name {
+    pub fn term(&self, env: &MsgEnv) -> Raw {
+        match self {
+            Name::Reference(reference) => env.resource(reference),
+            Name::Given(term) => *term,
+        }
+    }
 }
 
 /// What `spawn_call` and `stream_start` give out: a reference by which the work is cancelled.

@@ -26,16 +26,20 @@ pub fn set(pid: LocalPid) {
 /// Python's number for an error.
 const ERROR: i64 = 40;
 
-/// `{py_log, Level, Logger, Message, Meta}`; `meta` is an encoded small map.
-pub fn record(level: i64, logger: &str, message: &str, meta: &[u8]) {
+/// `{py_log, Level, Logger, Message, Meta, About}`; `meta` is an encoded small map.
+pub fn record(level: i64, logger: &str, message: &str, meta: &[u8], about: Option<&[u8]>) {
     let Some(to) = *lock(&LOGGER) else { return };
     let mut out = vec![131];
-    write_tuple(&mut out, 5);
+    write_tuple(&mut out, 6);
     write_atom(&mut out, "py_log");
     write_int(&mut out, level);
     write_binary(&mut out, logger.as_bytes());
     write_binary(&mut out, message.as_bytes());
     out.extend_from_slice(meta);
+    match about {
+        Some(about) => write_binary(&mut out, about),
+        None => write_atom(&mut out, "undefined"),
+    }
     send_bytes(&to, &out);
 }
 
@@ -52,12 +56,12 @@ pub fn cast_failed(failure: &Failure<'_>) {
         Failure::Interrupted | Failure::Cancelled | Failure::Died => return,
     };
     // An empty map.
-    record(ERROR, "erlang", &text, &EMPTY_MAP);
+    record(ERROR, "erlang", &text, &EMPTY_MAP, None);
 }
 
 /// A failure that nobody waits to hear of.
 pub fn failure(text: &str) {
-    record(ERROR, "erlang", text, &EMPTY_MAP);
+    record(ERROR, "erlang", text, &EMPTY_MAP, None);
 }
 
 /// Sends a term given as bytes (no large map in it).

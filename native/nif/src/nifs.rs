@@ -252,7 +252,7 @@ fn stream_ack(reference: ResourceArc<TicketRef>, count: u32) -> NifResult<Atom> 
 /// What the next job with the flag for it is told: `{TraceId, ReplyTo}`, encoded.
 #[rustler::nif]
 fn slot_about(slot: ResourceArc<Slot>, about: Term<'_>) -> NifResult<Atom> {
-    slot.set_about(binary_of(about).ok_or(rustler::Error::BadArg)?.to_vec());
+    slot.set_about(binary_of(about).ok_or(rustler::Error::BadArg)?);
     Ok(atoms::ok())
 }
 
@@ -319,12 +319,12 @@ fn is_object_ref(term: Term<'_>) -> bool {
     term.decode::<ResourceArc<ObjectRef>>().is_ok()
 }
 
-/// `{WaitingInCallbacks, Callbacks, ExportedObjects}`
+/// `{ThreadsInCallbacks, CoroutinesInCallbacks, Callbacks, ExportedObjects}`
 #[rustler::nif]
-fn counts() -> (usize, usize, usize) {
-    let (waiting, calls) = callback::counts();
+fn counts() -> (usize, usize, usize, usize) {
+    let (threads, coroutines, calls) = callback::counts();
     let exported = runtime::started_interp().map_or(0, |interp| interp.exported.count());
-    (waiting, calls, exported)
+    (threads, coroutines, calls, exported)
 }
 
 /// For the floors of the benchmark: a NIF that does nothing.

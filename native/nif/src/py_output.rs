@@ -18,6 +18,8 @@ pub fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'
     let message = args.want(2, "message")?.display();
     let meta = args.want(3, "meta")?;
     let interp = interp(module)?;
+    let current = current::current(py, &interp);
+    let about = current.as_ref().and_then(|current| current.ticket.about());
     let host = NodeHost {
         interp: &interp,
         current: None,
@@ -31,7 +33,7 @@ pub fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'
             // An empty map: metadata of a record is small, or it is not told.
             out = EMPTY_MAP.to_vec();
         }
-        log::record(level, &logger, &message, &out);
+        log::record(level, &logger, &message, &out, about.map(|about| &**about));
         Ok(Obj::none(py))
     })
 }

@@ -244,8 +244,8 @@ fn send(job: &mut Job, answer: Answer) {
             let to = *job.slot.pid();
             courier::forward(&mut job.env, &to, message);
         }
-        Reply::Message { to, tag, reference } => {
-            let head = [Raw::atom(*tag), job.env.resource(reference)];
+        Reply::Message { to, tag, name } => {
+            let head = [Raw::atom(*tag), name.term(&job.env)];
             let to = *to;
             let ticket = job.ticket.clone();
             send_to_user(&mut job.env, &ticket, &to, head, answer);

@@ -40,7 +40,11 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
         let _ = contain("stream", || stream::pump(world, me, &stream, job));
         return;
     }
-    let outcome = contain("job", || execute(world, &mut job));
+    let outcome = contain("job", || {
+        // Threads and tasks that the job starts inherit it.
+        let _apart = job.ticket.about().map(|_| own_context(world, &job));
+        execute(world, &mut job)
+    });
     leave(world, me, &job);
     let outcome = match outcome {
         Ok(Ok(value)) if event_loop::is_to_be_awaited(&job, &value) => {
@@ -50,6 +54,13 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
         Err(place) => Err(Failure::BadArgument(format!("a bug in {}", place.0))),
     };
     reply::answer(world, job, outcome);
+}
+
+/// A context of its own, in which the job is the current one; ends with what this gives.
+fn own_context<'py>(world: &World<'_, 'py>, job: &Job) -> Option<Apart<'py>> {
+    let apart = Apart::enter(world.py).ok()?;
+    world.interp.tasks.enter(world.py, job).ok()?;
+    Some(apart)
 }
 
 /// Runs a job of the process that runs this thread's callback, on top of what the thread does.

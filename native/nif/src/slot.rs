@@ -35,8 +35,8 @@ pub struct Slot {
     pub linger: Patience,
     /// Where this process, if it runs callbacks, waits for a moment for the next.
     pub seat: Seat,
-    /// What the next job is told about itself.
-    about: Mutex<Option<Vec<u8>>>,
+    /// What jobs with the flag for it are told about themselves.
+    about: Mutex<Option<Arc<[u8]>>>,
     /// What `py:last_error/0` shows, as External Term Format.
     last_error: Mutex<Option<Vec<u8>>>,
 }
@@ -138,12 +138,12 @@ impl Slot {
         *lock(&self.nest) = thread;
     }
 
-    pub fn set_about(&self, about: Vec<u8>) {
-        *lock(&self.about) = Some(about);
+    pub fn set_about(&self, about: &[u8]) {
+        *lock(&self.about) = Some(about.into());
     }
 
-    pub fn take_about(&self) -> Option<Vec<u8>> {
-        lock(&self.about).take()
+    pub fn about(&self) -> Option<Arc<[u8]>> {
+        lock(&self.about).clone()
     }
 
     pub fn set_last_error(&self, bytes: Vec<u8>) {

@@ -12,7 +12,7 @@ use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
 use crate::atoms;
 use crate::event_loop::{self, Loop};
 use crate::here::Thread;
-use crate::job::{Flags, Job, Op, Order, Reply, TicketRef};
+use crate::job::{Flags, Job, Name, Op, Order, Reply, TicketRef};
 use crate::pool::Pool;
 use crate::resource::PoolRef;
 use crate::runtime;
@@ -131,7 +131,7 @@ fn spawn<'a>(
     job.reply = Reply::Message {
         to,
         tag,
-        reference: reference.clone(),
+        name: Name::Reference(reference.clone()),
     };
     job.slot.remember(job.ticket.clone());
     Ok(match admit(job, Wait::No) {
@@ -219,7 +219,7 @@ pub fn order(
     flags: u32,
 ) -> NifResult<Box<Job>> {
     let op = Op::from_code(code).ok_or(rustler::Error::BadArg)?;
-    let about = Flags(flags).about().then(|| slot.take_about()).flatten();
+    let about = Flags(flags).about().then(|| slot.about()).flatten();
     let job = Job::new(Order {
         op,
         flags: Flags(flags),
@@ -245,6 +245,11 @@ pub fn pool_of(term: Term<'_>) -> Option<Arc<Pool>> {
 fn loop_of(term: Term<'_>) -> Option<Arc<Loop>> {
     let pool: ResourceArc<PoolRef> = term.decode().ok()?;
     pool.event_loop.get().map(event_loop::of_resource)
+}
+
+/// Queues a job whose answer nobody waits for in the NIF.
+pub fn enqueue(job: Box<Job>) -> Result<(), Refused> {
+    admit(job, Wait::No)
 }
 
 fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {

@@ -37,8 +37,8 @@ pub struct Ticket {
     place: Mutex<Option<Place>>,
     /// Where the caller waits for a moment before it goes to sleep.
     pub meet: Meet<Answered>,
-    /// `{TraceId, ReplyTo}`, encoded, where the caller has named one of them.
-    about: OnceLock<Vec<u8>>,
+    /// `{TraceId, ReplyTo, Metadata}`, encoded, where the caller has one of them.
+    about: OnceLock<Arc<[u8]>>,
     /// A stream that waits for its reader.
     parked: Mutex<Option<Box<Job>>>,
 }
@@ -78,12 +78,12 @@ impl Ticket {
         self.id
     }
 
-    pub fn set_about(&self, about: Vec<u8>) {
+    pub fn set_about(&self, about: Arc<[u8]>) {
         let _ = self.about.set(about);
     }
 
-    pub fn about(&self) -> Option<&[u8]> {
-        self.about.get().map(Vec::as_slice)
+    pub fn about(&self) -> Option<&Arc<[u8]>> {
+        self.about.get()
     }
 
     /// Queued → running. `false`: cancelled before it ran, and it never will.

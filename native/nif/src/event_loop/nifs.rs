@@ -11,10 +11,10 @@ use rustler::{Encoder, Env, LocalPid, Monitor, NifResult, Resource, ResourceArc,
 
 use super::beam::{self, Beam};
 use super::{Loop, Place};
-use crate::job::{Job, Reply, TicketRef};
+use crate::job::{Job, Name, Reply, TicketRef};
 use crate::resource::PoolRef;
 use crate::slot::Slot;
-use crate::submit::{dead_reference, order, refusal};
+use crate::submit::{dead_reference, enqueue, order, refusal};
 use crate::{atoms, callback, runtime};
 
 /// A loop; closed when the process that made it is gone.
@@ -29,6 +29,12 @@ impl Resource for LoopRef {
     fn down<'a>(&'a self, _env: Env<'a>, _pid: LocalPid, _monitor: Monitor) {
         self.event_loop.close();
     }
+}
+
+/// Whether a term is a loop with Python in it, and if so whether it takes work.
+pub fn is_open(term: Term<'_>) -> Option<bool> {
+    let resource: ResourceArc<LoopRef> = term.decode().ok()?;
+    Some(resource.event_loop.is_open())
 }
 
 /// The loop a resource stands for.
@@ -156,7 +162,7 @@ fn loop_spawn<'a>(
     job.reply = Reply::Message {
         to,
         tag,
-        reference: reference.clone(),
+        name: Name::Reference(reference.clone()),
     };
     Ok(match admit(job) {
         Ok(()) => (atoms::ok(), reference),
@@ -178,6 +184,44 @@ fn loop_cast<'a>(
     };
     job.reply = Reply::Nobody;
     Ok(match push(job) {
+        Ok(()) => atoms::ok(),
+        Err(refused) => refusal(refused),
+    })
+}
+
+/// `{async_result, Name, Answer}` will come to `to`. An atom as the place is the main pool.
+#[rustler::nif]
+fn post<'a>(
+    slot: ResourceArc<Slot>,
+    to: LocalPid,
+    name: Term<'a>,
+    place: Term<'a>,
+    code: u32,
+    flags: u32,
+    payload: Term<'a>,
+) -> NifResult<Atom> {
+    let event_loop = match place.is_atom() {
+        true => None,
+        false => Some(of_resource(&place.decode()?)),
+    };
+    let pool = match &event_loop {
+        Some(event_loop) => event_loop.workers(),
+        None => runtime::main_pool(),
+    };
+    let Some(pool) = pool else {
+        return Ok(atoms::not_running());
+    };
+    let mut job = order(slot, pool, code, flags)?;
+    if !job.fill(payload) {
+        return Err(rustler::Error::BadArg);
+    }
+    job.event_loop = event_loop;
+    job.reply = Reply::Message {
+        to,
+        tag: atoms::async_result(),
+        name: Name::Given(job.env.copy(name)),
+    };
+    Ok(match admit(job) {
         Ok(()) => atoms::ok(),
         Err(refused) => refusal(refused),
     })
@@ -234,7 +278,7 @@ fn admit(job: Box<Job>) -> Result<(), Refused> {
 fn push(mut job: Box<Job>) -> Result<(), Refused> {
     job.decodes = Some(job.pool.interp.exported.decodes());
     let Some(event_loop) = job.event_loop.clone() else {
-        return Err(Refused::Closed);
+        return enqueue(job);
     };
     event_loop.push(job).map_err(|(job, refused)| {
         job.ticket.cancel();

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use reactor::{Key, TimerKey};
 use rustler::types::atom::Atom;
-use rustler::{Encoder, Env, LocalPid, ResourceArc, Term};
+use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
 
 use super::resource::{self, Handle};
 use super::{Event, Id, Kind, RawLoop};
-use crate::{atoms, posix};
+use crate::{atoms, event_loop, posix};
 
 /// What `add_reader` and `add_writer` give out.
 pub struct FdRef(Key);
@@ -63,9 +63,30 @@ fn event_loop_destroy<'a>(env: Env<'a>, raw: Handle) -> Term<'a> {
     atoms::ok().encode(env)
 }
 
+/// A loop with Python in it has a driver already.
 #[rustler::nif]
-fn event_loop_set_router<'a>(env: Env<'a>, raw: Handle, router: LocalPid) -> Term<'a> {
-    done(env, raw.set_router(env, router).then_some(()))
+fn event_loop_set_router<'a>(env: Env<'a>, raw: Term<'a>, router: LocalPid) -> NifResult<Term<'a>> {
+    if event_loop::is_open(raw).is_some() {
+        return Ok((atoms::error(), atoms::not_supported()).encode(env));
+    }
+    let raw: Handle = raw.decode()?;
+    Ok(done(env, raw.set_router(env, router).then_some(())))
+}
+
+/// What kind of loop a term is.
+#[rustler::nif]
+fn event_loop_kind(term: Term<'_>) -> NifResult<Atom> {
+    Ok(match event_loop::is_open(term) {
+        Some(true) => atoms::python(),
+        Some(false) => atoms::gone(),
+        None => {
+            let raw: Handle = term.decode()?;
+            match raw.with(|_| ()) {
+                Some(()) => atoms::raw(),
+                None => atoms::gone(),
+            }
+        }
+    })
 }
 
 #[rustler::nif]
