@@ -9,7 +9,8 @@
     nesting_1000_deep_works/1,
     nesting_past_the_stack_is_an_error/1,
     nesting_through_a_spawned_process_works_on_one_worker/1,
-    each_nested_call_has_context_variables_of_its_own/1
+    each_nested_call_has_context_variables_of_its_own/1,
+    a_function_whose_caller_is_gone_may_call_python/1
 ]).
 
 all() ->
@@ -80,3 +81,25 @@ each_nested_call_has_context_variables_of_its_own(_Config) ->
     end),
     ?assertEqual({ok, [{0, N} || N <- [3, 2, 1, 0]]}, py:call(one, py_nest, context_down, [3])),
     ok = py:unregister_function(context_down).
+
+a_function_whose_caller_is_gone_may_call_python(_Config) ->
+    Self = self(),
+    Waiting = fun() -> maps:get(waiting_in_callbacks, py:stats()) end,
+    Before = Waiting(),
+    ok = py:register_function(goes_on, fun([]) ->
+        Self ! {runs, self()},
+        receive
+            go -> Self ! {root, py:call(math, sqrt, [16], #{}, 5000)}
+        end
+    end),
+    Ref = py:spawn_call(erlang, call, [goes_on]),
+    Executor =
+        receive
+            {runs, Pid} -> Pid
+        end,
+    ?assertReason(timeout, py:await(Ref, 10)),
+    %% The thread has stopped waiting for it.
+    py_test:eventually(fun() -> Waiting() =< Before end),
+    Executor ! go,
+    ok = py_test:message({root, {ok, 4.0}}),
+    ok = py:unregister_function(goes_on).

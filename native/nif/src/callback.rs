@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyrt::Attached;
-use rustler::LocalPid;
+use rustler::{LocalPid, ResourceArc};
 
 use crate::ask::Asked;
 use crate::current::{self, Current};
@@ -20,7 +20,7 @@ use crate::here::{Thread, here};
 use crate::interp::Interp;
 use crate::job::Job;
 use crate::slot::Slot;
-use crate::{executor, run};
+use crate::{closing, executor, run};
 use crew::sync::lock;
 
 /// Erlang's answer, encoded.
@@ -55,8 +55,15 @@ pub struct Waiter {
     answer: Mutex<Option<Answer>>,
     /// The processor it came from.
     answered_on: AtomicI32,
-    /// Which process runs the callback.
-    executor: Mutex<Option<LocalPid>>,
+    executor: Mutex<Executor>,
+}
+
+/// Who runs the callback.
+#[derive(Default)]
+struct Executor {
+    slot: Option<ResourceArc<Slot>>,
+    /// Nobody waits for it any more.
+    left: bool,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -91,6 +98,9 @@ pub fn call(
         return Err(NoAnswer::NotRunning);
     }
     let answer = wait(py, interp, &me, &waiter, current.as_ref());
+    if answer.is_err() {
+        waiter.leave(&me);
+    }
     me.keep_apart(waiter.answered_on.load(Ordering::Relaxed));
     forget(id);
     answer
@@ -114,7 +124,7 @@ fn register(who: Who) -> (u64, Arc<Waiter>) {
         who,
         answer: Mutex::new(None),
         answered_on: AtomicI32::new(-1),
-        executor: Mutex::new(None),
+        executor: Mutex::default(),
     });
     lock(&WAITERS)
         .get_or_insert_default()
@@ -134,12 +144,32 @@ pub fn find(id: u64) -> Option<Arc<Waiter>> {
 
 impl Waiter {
     /// Says who runs the callback: its own calls nest on the thread that waits.
-    pub fn assign(&self, executor: LocalPid, slot: &Slot) {
-        *lock(&self.executor) = Some(executor);
+    pub fn assign(&self, slot: &ResourceArc<Slot>) {
+        let mut executor = lock(&self.executor);
+        executor.slot = Some(slot.clone());
         slot.set_nest(match &self.who {
-            Who::Thread(thread) => Some(thread.clone()),
-            Who::Task(_) => None,
+            Who::Thread(thread) if !executor.left => Some(thread.clone()),
+            _ => None,
         });
+    }
+
+    /// The calling thread does not wait for the answer: what the function asks of Python from now on is
+    /// for the pool, and so is what it has asked of this thread already.
+    fn leave(&self, me: &Arc<Thread>) {
+        let slot = {
+            let mut executor = lock(&self.executor);
+            executor.left = true;
+            executor.slot.clone()
+        };
+        if let Some(slot) = slot {
+            slot.leave_nest(me);
+        }
+        while let Some(job) = me.take_nested() {
+            let pool = job.pool.clone();
+            if let Err((job, _)) = pool.push(job) {
+                closing::refuse(job);
+            }
+        }
     }
 
     /// The answer is there. Only the first one counts.
@@ -267,7 +297,8 @@ fn tell_waiters_of(pid: &LocalPid, answer: impl Fn() -> Answer) {
         None => return,
     };
     for (id, waiter) in waiters {
-        let is_its = lock(&waiter.executor).as_ref() == Some(pid);
+        let executor = lock(&waiter.executor).slot.clone();
+        let is_its = executor.is_some_and(|slot| slot.pid() == pid);
         if is_its {
             waiter.tell(id, answer());
         }

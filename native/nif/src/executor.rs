@@ -90,7 +90,7 @@ pub fn dispatch(
             let manager = *lock(&MANAGER);
             return manager.is_some_and(|manager| callback.send(&manager));
         };
-        waiter.assign(executor.pid, &executor.slot);
+        waiter.assign(&executor.slot);
         callback = match executor.slot.seat.meet.give(callback) {
             Ok(()) => return true,
             Err(callback) => callback,
@@ -195,10 +195,10 @@ pub fn leaves(pid: &LocalPid) -> bool {
 }
 
 /// One that the manager started takes the callback `id`. `false`: nobody waits any more.
-pub fn takes(id: u64, pid: LocalPid, slot: &Slot) -> bool {
+pub fn takes(id: u64, slot: &ResourceArc<Slot>) -> bool {
     match callback::find(id) {
         Some(waiter) => {
-            waiter.assign(pid, slot);
+            waiter.assign(slot);
             true
         }
         None => false,

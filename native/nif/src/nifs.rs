@@ -281,8 +281,8 @@ fn executor_leaves(env: Env<'_>) -> bool {
 }
 
 #[rustler::nif]
-fn executor_takes(env: Env<'_>, slot: ResourceArc<Slot>, id: u64) -> bool {
-    executor::takes(id, env.pid(), &slot)
+fn executor_takes(slot: ResourceArc<Slot>, id: u64) -> bool {
+    executor::takes(id, &slot)
 }
 
 #[rustler::nif]

@@ -134,6 +134,25 @@ impl Slot {
         lock(&self.nest).clone()
     }
 
+    /// Gives a job to the thread that waits for this process, if that nests less than `most` deep; else
+    /// it comes back. Under the lock: a thread that has left gets no more.
+    pub fn nest_job(&self, job: Box<Job>, most: usize) -> Result<(), Box<Job>> {
+        match &*lock(&self.nest) {
+            Some(thread) if thread.depth() < most => {
+                thread.nest(job);
+                Ok(())
+            }
+            _ => Err(job),
+        }
+    }
+
+    /// That thread does not wait for this process any more.
+    pub fn leave_nest(&self, thread: &Arc<Thread>) {
+        let mut nest = lock(&self.nest);
+        // Another one may wait by now.
+        nest.take_if(|nest| Arc::ptr_eq(nest, thread));
+    }
+
     pub fn set_nest(&self, thread: Option<Arc<Thread>>) {
         *lock(&self.nest) = thread;
     }

@@ -254,13 +254,13 @@ pub fn enqueue(job: Box<Job>) -> Result<(), Refused> {
 
 fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {
     job.decodes = Some(job.pool.interp.exported.decodes());
-    if wait == Wait::Yes
-        && let Some(thread) = job.slot.nest()
-        && thread.depth() < MOST_NESTED
-    {
-        // The caller runs a callback of that thread and waits: nowhere else is sure to be free.
-        thread.nest(job);
-        return Ok(());
+    if wait == Wait::Yes {
+        // The caller runs a callback of a thread that waits: nowhere else is sure to be free.
+        let slot = job.slot.clone();
+        job = match slot.nest_job(job, MOST_NESTED) {
+            Ok(()) => return Ok(()),
+            Err(job) => job,
+        };
     }
     let pool = job.pool.clone();
     match pool.push(job) {
