@@ -34,7 +34,7 @@ def _own_policy() -> Iterator[None]:
     asyncio.set_event_loop_policy(None)
 
 
-@pytest.mark.parametrize("name", [*scenarios.names(), *scenarios.IN_MAIN_THREAD])
+@pytest.mark.parametrize("name", scenarios.names())
 def test_an_example_runs(name: str) -> None:
     scenarios.run(name)
 

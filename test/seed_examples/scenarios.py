@@ -339,14 +339,11 @@ SCENARIOS: dict[str, Callable[[Example], object]] = {
 
 # They serve until somebody stops them: the suites do that each in its own way.
 SERVERS = ("udp_echo_server", "udp_echo_server_erlang_loop")
-# Python's main thread runs no code of users in a node.
-IN_MAIN_THREAD = ("signals",)
 
 
 def names() -> list[str]:
-    """Those that `run` runs on any thread."""
-    apart = SERVERS + IN_MAIN_THREAD
-    return [one.name for one in examples(".py") if one.name not in apart]
+    """Those that `run` runs."""
+    return [one.name for one in examples(".py") if one.name not in SERVERS]
 
 
 def run(name: str) -> str:

@@ -3,7 +3,6 @@
 #: adds: import signal
 #: adds: loop = asyncio.get_running_loop()
 #: adds: def handler(): pass
-#: replaces: SIGTERM -> SIGUSR1
 
 # These will raise NotImplementedError:
 loop.add_signal_handler(signal.SIGTERM, handler)
