@@ -265,7 +265,7 @@ fn pause_writing<'py>(_this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) 
 fn resume_writing<'py>(_this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
     own.flags.write_paused.set(false);
     if let Some(request) = own.request.get(args.py()) {
-        Request::of(&request).wake(args.py())?;
+        Request::of(&request).has_room(args.py())?;
     }
     Ok(Obj::none(args.py()))
 }

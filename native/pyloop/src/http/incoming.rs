@@ -261,19 +261,10 @@ impl Connection {
         let Some(transport) = self.transport.get(py) else {
             return Ok(());
         };
-        let mut waits = match self.request.get(py) {
-            Some(request) => Request::of(&request).unread(),
-            None => 0,
+        let pause = match self.phase.get() {
+            Phase::Head | Phase::Linger | Phase::Closed => false,
+            _ => self.unread(py) > HIGH,
         };
-        // A frame is taken as a whole.
-        if !matches!(self.phase.get(), Phase::Socket) {
-            waits += self.input.borrow().len();
-        }
-        let pause = waits > HIGH
-            && !matches!(
-                self.phase.get(),
-                Phase::Head | Phase::Linger | Phase::Closed
-            );
         if self.flags.read_paused.replace(pause) != pause {
             let name = if pause {
                 c"pause_reading"
@@ -283,5 +274,25 @@ impl Connection {
             transport.call_method(name, &[])?;
         }
         Ok(())
+    }
+
+    /// What the application has not taken.
+    fn unread(&self, py: Attached<'_>) -> usize {
+        let (waits, whole_frames) = match self.request.get(py) {
+            Some(request) => {
+                let own = Request::of(&request);
+                let accepted = own
+                    .socket
+                    .as_ref()
+                    .is_some_and(|ws| !ws.borrow().is_asked());
+                (own.unread(), accepted)
+            }
+            None => (0, false),
+        };
+        // A frame is taken as a whole, and its size has a limit of its own.
+        if whole_frames {
+            return waits;
+        }
+        waits + self.input.borrow().len()
     }
 }

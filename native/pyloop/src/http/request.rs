@@ -128,6 +128,14 @@ impl Request {
         }
     }
 
+    /// The peer has read what was sent.
+    pub fn has_room<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        if let Some(session) = &self.socket {
+            ws::answer_ping(self.connection(py), session, py)?;
+        }
+        self.wake(py)
+    }
+
     /// Whoever waits looks again.
     pub fn wake<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         if self.waiters.borrow().is_empty() {

@@ -48,8 +48,10 @@ pub struct Session {
     told: bool,
     /// Why it ended, for the application.
     end: Option<(u16, String)>,
-    /// A ping waits for its answer.
+    /// A ping of ours waits for its answer.
     pinged: bool,
+    /// The last ping of the client's that was not answered.
+    ping: Option<Vec<u8>>,
 }
 
 /// What a message costs beyond its data.
@@ -92,6 +94,7 @@ pub fn open<'py>(
         told: false,
         end: None,
         pinged: false,
+        ping: None,
     };
     let mut facts = head.facts;
     // If it is not accepted, it ends.
@@ -120,7 +123,8 @@ pub fn incoming<'py>(
         return Ok(0);
     }
     let mut at = 0;
-    if !data.is_empty() {
+    // Whoever was told to close has a while for it, whatever else is sent.
+    if !data.is_empty() && session.borrow().state == State::Open {
         connection.wait_begins(py);
         session.borrow_mut().pinged = false;
     }
@@ -165,10 +169,9 @@ fn hear<'py>(
             Ok(())
         }
         Said::Ping(data) => {
+            own.ping = Some(data);
             drop(own);
-            let mut out = Vec::new();
-            frame::write(&mut out, Opcode::Pong, false, &data);
-            connection.write(py, &out)
+            answer_ping(connection, session, py)
         }
         Said::Pong => Ok(()),
         Said::Close(number, reason) => {
@@ -184,6 +187,25 @@ fn hear<'py>(
             connection.close(py)
         }
     }
+}
+
+/// Answers the last ping, once there is room for it: the ones before it need no answer then
+/// (RFC 6455, 5.5.3).
+pub fn answer_ping<'py>(
+    connection: &Connection,
+    session: &RefCell<Session>,
+    py: Attached<'py>,
+) -> PyResult<'py, ()> {
+    let open = session.borrow().state == State::Open;
+    if !open || connection.flags.write_paused.get() {
+        return Ok(());
+    }
+    let Some(data) = session.borrow_mut().ping.take() else {
+        return Ok(());
+    };
+    let mut out = Vec::new();
+    frame::write(&mut out, Opcode::Pong, false, &data);
+    connection.write(py, &out)
 }
 
 /// The client broke a rule: it is told which, and left.

@@ -1,0 +1,141 @@
+"""Clients that send and do not read: what is kept for them stays bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+START = {"type": "http.response.start", "status": 200, "headers": []}
+BODY = b"x" * 10_000
+# More than the kernel keeps for a connection.
+MOST = 12_000_000
+
+
+async def narrow(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A client whose kernel keeps little of what comes."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
+    reader, writer = await asyncio.open_connection(sock=client, limit=4096)
+    # The stream reads only when it is asked to.
+    writer.transport.pause_reading()
+    return reader, writer
+
+
+async def quiet(number) -> int:
+    """Waits until a number has not changed for many turns of the loop."""
+    same, last = 0, number()
+    while same < 2000:
+        await asyncio.sleep(0)
+        same = same + 1 if number() == last else 0
+        last = number()
+    return last
+
+
+def test_requests_of_a_client_that_reads_no_answers_wait(our_host):
+    calls = 0
+
+    async def app(scope, receive, send):
+        nonlocal calls
+        calls += 1
+        await send(START)
+        await send({"type": "http.response.body", "body": BODY})
+
+    async def main():
+        async with our_host.serve(app, lifespan="off") as peer:
+            reader, writer = await narrow(peer.port)
+            asked = 3 * MOST // len(BODY)
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * asked)
+            answered_unread = await quiet(lambda: calls)
+            writer.transport.resume_reading()
+            for _ in range(asked):
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 200 ")
+                assert await reader.readexactly(len(BODY)) == BODY
+            assert calls == asked
+            writer.close()
+            return answered_unread
+
+    assert our_host.run(main) * len(BODY) < MOST
+
+
+def masked(first: int, payload: bytes) -> bytes:
+    return bytes([first, 0x80 | len(payload)]) + b"\0\0\0\0" + payload
+
+
+def test_pings_of_a_client_that_reads_no_pongs_are_answered_by_the_last(our_host, echo_socket):
+    async def main():
+        async with our_host.serve(echo_socket(), lifespan="off") as peer:
+            reader, writer = await narrow(peer.port)
+            pings = [b"%0100d" % number for number in range(3 * MOST // 106)]
+            writer.write(HANDSHAKE + b"".join(masked(0x89, ping) for ping in pings))
+            transport = writer.transport
+            assert await quiet(transport.get_write_buffer_size) == 0
+            transport.resume_reading()
+            await reader.readuntil(b"\r\n\r\n")
+            pongs, pong = 0, b""
+            while pong != pings[-1]:
+                assert await reader.readexactly(2) == b"\x8a\x64"
+                later = await reader.readexactly(100)
+                assert later > pong
+                pongs, pong = pongs + 1, later
+            writer.close()
+            return pongs
+
+    assert our_host.run(main) * 106 < MOST
+
+
+def test_frames_before_the_accept_wait(our_host):
+    accept = asyncio.Event()
+
+    async def app(scope, receive, send):
+        await receive()
+        await accept.wait()
+        await send({"type": "websocket.accept"})
+        size = 0
+        while size < 3 * MOST:
+            size += len((await receive())["bytes"])
+        await send({"type": "websocket.send", "text": str(size)})
+
+    async def main():
+        async with our_host.serve(app, lifespan="off") as peer:
+            reader, writer = await narrow(peer.port)
+            frame = masked(0x82, b"y" * 100)
+            writer.write(HANDSHAKE + frame * (3 * MOST // 100))
+            waiting = await quiet(writer.transport.get_write_buffer_size)
+            accept.set()
+            writer.transport.resume_reading()
+            await reader.readuntil(b"\r\n\r\n")
+            assert (await reader.readexactly(10))[2:] == str(3 * MOST).encode()
+            writer.close()
+            return waiting
+
+    # Most of it has not left the client.
+    assert our_host.run(main) > MOST
+
+
+def test_a_client_that_was_told_to_close_and_goes_on_is_left(our_host):
+    async def app(scope, receive, send):
+        await receive()
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.close"})
+
+    async def main():
+        options = {"lifespan": "off", "ws_ping_interval": 0.04, "ws_ping_timeout": 0.04}
+        async with our_host.serve(app, **options) as peer:
+            wire = await peer.connect()
+            wire.send(HANDSHAKE)
+            assert (await wire.head())[0] == 101
+            assert (await wire.reader.readexactly(4))[:2] == b"\x88\x02"
+            # No pong is sent to these, and they buy no time.
+            while not wire.reader.at_eof():
+                wire.send(masked(0x89, b"ping"))
+                await asyncio.sleep(0.001)
+            return await wire.is_closed()
+
+    assert our_host.run(main)
