@@ -7,6 +7,7 @@
 -export([keep_the_gil/0, log/2]).
 -export([
     a_wrong_setting_stops_the_start_with_a_sentence/1,
+    a_wheel_in_the_environment_is_told_and_not_used/1,
     a_module_that_cannot_be_preloaded_stops_the_start/1,
     a_full_queue_is_an_answer/1,
     a_worker_stuck_in_c_is_replaced/1,
@@ -46,6 +47,20 @@ new_node(Settings, Config) ->
     Peer.
 
 %% ---- start
+
+a_wheel_in_the_environment_is_told_and_not_used(Config) ->
+    Wheel = filename:join([proplists:get_value(priv_dir, Config), "wheel", "erlang", "__init__.py"]),
+    ok = filelib:ensure_dir(Wheel),
+    ok = file:write_file(Wheel, "raise ImportError('the wheel')\n"),
+    Place = unicode:characters_to_binary(filename:dirname(filename:dirname(Wheel))),
+    {ok, none} = py:call(sys, 'path.append', [Place]),
+    ok = application:stop(erlang_python),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    Text = receive {warned, Warning} -> Warning after 30_000 -> "" end,
+    ok = logger:remove_handler(?MODULE),
+    ?assertNotEqual(nomatch, string:find(Text, "wheel/erlang/__init__.py is not used")),
+    {ok, none} = py:call(sys, 'path.remove', [Place]).
 
 a_wrong_setting_stops_the_start_with_a_sentence(_Config) ->
     [
@@ -137,6 +152,7 @@ said(Tries) ->
 
 %% As a handler of `logger'.
 log(#{msg := {string, Text}, level := error}, #{config := Pid}) -> _ = Pid ! {said, Text}, ok;
+log(#{msg := {"~ts", [Text]}, level := warning}, #{config := Pid}) -> _ = Pid ! {warned, Text}, ok;
 log(_Event, _Config) -> ok.
 
 every_part_of_the_tree_is_replaced(Config) ->

@@ -28,7 +28,6 @@ def start() -> None:
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed
     sys.unraisablehook = _unraisable
-    _warn_of_wheel()
     sys.meta_path.insert(0, _WhenAsyncio)
     if "logging" in sys.modules:
         _attach_logging()
@@ -42,6 +41,8 @@ def route_output(to_logger: bool) -> None:
         _stdio.install(_printed, _complained, _node.line_begun)
     else:
         _stdio.install(_node.write, _node.write, _node.line_begun)
+    # Not in `start`: nobody hears a record before Erlang's end of the log is there.
+    _warn_of_wheel()
 
 
 def _printed(text: str) -> None:

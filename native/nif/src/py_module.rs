@@ -152,7 +152,7 @@ impl etf::Host for NodeHost<'_> {
     }
 
     fn max_depth(&self) -> usize {
-        here().conversion_depth(runtime::settings().max_depth)
+        here().conversion_depth(runtime::max_depth())
     }
 }
 

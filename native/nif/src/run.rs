@@ -247,6 +247,6 @@ impl etf::Host for JobHost<'_, '_, '_> {
     }
 
     fn max_depth(&self) -> usize {
-        here().conversion_depth(runtime::settings().max_depth)
+        here().conversion_depth(runtime::max_depth())
     }
 }

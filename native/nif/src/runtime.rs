@@ -177,6 +177,13 @@ pub fn settings() -> &'static Settings {
     }
 }
 
+/// Python may have something to log before its start is over.
+pub fn max_depth() -> usize {
+    RUNTIME
+        .get()
+        .map_or(etf::DEFAULT_MAX_DEPTH, |runtime| runtime.settings.max_depth)
+}
+
 pub fn set_home(pid: LocalPid, group_leader: LocalPid) {
     *lock(&HOME) = Some(Home { pid, group_leader });
 }
