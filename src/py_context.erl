@@ -12,20 +12,33 @@
 -type opts() :: #{
     mode => worker | subinterp | owngil,
     name => atom(),
-    preload => [atom() | binary() | string()]
+    preload => [atom() | binary() | string()],
+    %% Calls that wait, instead of the configuration's.
+    max_queue => pos_integer(),
+    %% Bytes that Python's allocators give to a sub-interpreter.
+    max_memory => pos_integer()
 }.
+
+%% A new interpreter needs some of it itself.
+-define(LEAST_MEMORY, 16#1000000).
 
 -spec new(opts()) -> {ok, pid()} | {error, py_error:reason()}.
 new(Opts) when is_map(Opts) ->
-    case {maps:keys(maps:without([mode, name, preload], Opts)), Opts} of
+    case {maps:keys(maps:without([mode, name, preload, max_queue, max_memory], Opts)), Opts} of
         {[Key | _], _} -> {error, {bad_argument, {option, Key}}};
         {[], #{name := Name}} when not is_atom(Name) -> {error, {bad_argument, name}};
         {[], #{preload := Modules}} when not is_list(Modules) -> {error, {bad_argument, preload}};
+        {[], #{max_queue := Most}} when not (is_integer(Most) andalso Most > 0) ->
+            {error, {bad_argument, max_queue}};
+        {[], #{max_memory := Most}} when not (is_integer(Most) andalso Most >= ?LEAST_MEMORY) ->
+            {error, {bad_argument, max_memory}};
         {[], #{}} -> new(maps:get(mode, Opts, worker), Opts)
     end;
 new(_Opts) ->
     {error, {bad_argument, opts}}.
 
+%% Objects of contexts that share an interpreter can't be told apart.
+new(worker, #{max_memory := _}) -> {error, not_supported};
 new(worker, Opts) -> start(Opts);
 new(Mode, Opts) when Mode =:= subinterp; Mode =:= owngil -> start_subinterp(Opts);
 new(_Mode, _Opts) -> {error, {bad_argument, mode}}.
@@ -40,6 +53,8 @@ start_subinterp(Opts) ->
 %% at once: the main one has them before there is another.
 subinterp(Opts) ->
     case py_nif:built_for() of
+        {_, _, true} when is_map_key(max_memory, Opts) ->
+            {error, not_supported};
         {_, Minor, _} when Minor >= 12 ->
             case py:call('erlang._boot', before_subinterpreters, [], #{}, infinity) of
                 {ok, Path} -> {ok, Opts#{mode => subinterp, path => Path}};
@@ -132,8 +147,9 @@ start_link(Opts) ->
 -spec init(opts()) -> {ok, {py_nif:pool(), py_nif:worker()}} | {stop, binary()}.
 init(Opts) ->
     process_flag(trap_exit, true),
-    #{max_queue := MaxQueue} = persistent_term:get(py_config),
-    case make(maps:get(mode, Opts, worker), MaxQueue) of
+    #{max_queue := Configured} = persistent_term:get(py_config),
+    MaxQueue = maps:get(max_queue, Opts, Configured),
+    case make(Opts, MaxQueue) of
         {ok, {Pool, _Worker} = Made} ->
             ok = py_nif:pool_add_loop(Pool, MaxQueue),
             ok = py_registry:add_pool(self(), Pool),
@@ -146,11 +162,11 @@ init(Opts) ->
             {stop, Text}
     end.
 
-make(worker, MaxQueue) ->
+make(#{mode := subinterp} = Opts, MaxQueue) ->
+    py_nif:subinterp_new(MaxQueue, maps:get(max_memory, Opts, 0));
+make(#{}, MaxQueue) ->
     Pool = py_nif:pool_new(1, 1, MaxQueue, true),
-    {ok, {Pool, py_nif:worker_start(Pool)}};
-make(subinterp, MaxQueue) ->
-    py_nif:subinterp_new(MaxQueue).
+    {ok, {Pool, py_nif:worker_start(Pool)}}.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
 handle_call(_Request, _From, State) ->

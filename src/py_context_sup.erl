@@ -16,6 +16,8 @@ start_context(Opts) ->
     Spec = #{id => Id, start => {py_context, start_link, [Opts]}, restart => temporary},
     case ask(fun() -> supervisor:start_child(?MODULE, Spec) end) of
         {ok, Pid} -> {ok, Pid};
+        %% A supervisor tells of the child, too.
+        {error, {Reason, Child}} when element(1, Child) =:= child -> {error, Reason};
         {error, Reason} -> {error, Reason}
     end.
 

@@ -7,8 +7,8 @@
 -export([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -export([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
--export([subinterp_new/1, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
--export([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
+-export([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
+-export([pool_memory/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
 -export([loop_spawn/7, loop_cast/5, post/7, linger/2, submit_call/6, submit_coroutine/6]).
@@ -30,8 +30,8 @@
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
--nifs([subinterp_new/1, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
--nifs([set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
+-nifs([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
+-nifs([pool_memory/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
 -nifs([loop_spawn/7, loop_cast/5, post/7, linger/2]).
@@ -155,9 +155,14 @@ copy_fresh(_Binary) -> ?NOT_LOADED.
     N :: pos_integer().
 pool_new(_Size, _MaxThreads, _MaxQueue, _OwnNamespace) -> ?NOT_LOADED.
 
-%% An own-GIL sub-interpreter with its one thread; both belong to the calling process.
--spec subinterp_new(MaxQueue :: pos_integer()) -> {ok, {pool(), worker()}} | {error, binary()}.
-subinterp_new(_MaxQueue) -> ?NOT_LOADED.
+%% An own-GIL sub-interpreter with its one thread; both belong to the calling process. 0: no bound.
+-spec subinterp_new(MaxQueue :: pos_integer(), MaxMemory :: non_neg_integer()) ->
+    {ok, {pool(), worker()}} | {error, binary()}.
+subinterp_new(_MaxQueue, _MaxMemory) -> ?NOT_LOADED.
+
+%% In bytes; `none' for a pool in an interpreter without a bound.
+-spec pool_memory(pool()) -> {Used :: non_neg_integer(), Limit :: pos_integer()} | none.
+pool_memory(_Pool) -> ?NOT_LOADED.
 
 %% `{Made, Ended, LeftBehind}'
 -spec subinterp_counts() -> {N, N, N} when N :: non_neg_integer().

@@ -32,10 +32,20 @@ stats() ->
 pool(Pool) ->
     {Queued, Threads, Idle, Waiting} = py_nif:pool_info(Pool),
     Stats = #{queued => Queued, threads => Threads, idle => Idle, waiting => Waiting},
-    case py_nif:pool_loop(Pool) of
-        none -> Stats;
-        Loop -> Stats#{event_loop => py_event_loop_pool:stats(Loop)}
-    end.
+    maps:merge(Stats, maps:from_list(loop(Pool) ++ memory(Pool))).
+
+%% Only contexts have these.
+loop(Pool) ->
+    [
+        {event_loop, py_event_loop_pool:stats(Loop)}
+     || Loop <- [py_nif:pool_loop(Pool)], Loop =/= none
+    ].
+
+memory(Pool) ->
+    [
+        {memory, #{used => Used, limit => Limit}}
+     || {Used, Limit} <- [py_nif:pool_memory(Pool)]
+    ].
 
 -spec memory() -> map() | {error, py_error:reason()}.
 memory() ->

@@ -24,8 +24,14 @@
     an_interpreter_with_a_thread_ends_after_it/1,
     trio_runs_as_a_guest/1,
     interpreters_import_at_the_same_time/1,
-    types_and_errors_cross/1
+    types_and_errors_cross/1,
+    an_interpreter_gets_no_more_memory_than_it_may/1,
+    a_bound_that_can_not_be_kept_is_refused/1,
+    other_allocators_are_not_counted/1,
+    a_context_has_a_queue_of_its_own_length/1
 ]).
+
+-define(MIB, 1_048_576).
 
 all() ->
     [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
@@ -283,3 +289,59 @@ types_and_errors_cross(Config) ->
     ],
     ok = py:register_function(sub_fails, fun([]) -> error(oops) end),
     ?assertEqual({ok, [<<"error">>, <<"oops">>]}, py:call(Ctx, py_subs, 'catch', [<<"sub_fails">>])).
+
+%% ---- limits
+
+an_interpreter_gets_no_more_memory_than_it_may(_Config) ->
+    case py_context:new(#{mode => subinterp, max_memory => 64 * ?MIB}) of
+        {ok, Ctx} ->
+            Used = fun() ->
+                #{pools := #{Ctx := #{memory := #{used := Now, limit := 64 * ?MIB}}}} = py:stats(),
+                Now / ?MIB
+            end,
+            Start = Used(),
+            ?assert(Start > 1 andalso Start < 16, Start),
+            [
+                begin
+                    ?assertReason({'MemoryError', _}, py:call(Ctx, py_subs, take_memory, [How, 200])),
+                    %% What was taken is given back, and the interpreter works on.
+                    ?assertEqual({ok, true}, py:call(Ctx, py_subs, take_memory, [How, 20])),
+                    ?assert(Used() < 64, {How, Used()})
+                end
+             || How <- [<<"block">>, <<"blocks">>, <<"objects">>, <<"growing">>]
+            ],
+            %% Others have bounds of their own, or none.
+            ?assertEqual({ok, true}, py:call(py_subs, take_memory, [<<"block">>, 200])),
+            ends(Ctx);
+        {error, not_supported} ->
+            ?assertEqual(free_threaded, py:execution_mode())
+    end.
+
+a_bound_that_can_not_be_kept_is_refused(_Config) ->
+    ?assertReason(not_supported, py_context:new(#{max_memory => 64 * ?MIB})),
+    ?assertReason({bad_argument, max_memory}, py_context:new(#{mode => subinterp, max_memory => 1})),
+    ?assertReason({bad_argument, max_queue}, py_context:new(#{max_queue => 0})).
+
+other_allocators_are_not_counted(_Config) ->
+    Peer = py_test:peer([], [{"PYTHONMALLOC", "debug"}]),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    New = fun(Opts) -> peer:call(Peer, py_context, new, [Opts#{mode => subinterp}]) end,
+    case New(#{max_memory => 64 * ?MIB}) of
+        {error, {context_died, Text}} ->
+            ?assertMatch({match, _}, re:run(Text, "own allocators")),
+            ?assertMatch({ok, _}, New(#{}));
+        Answer ->
+            ?assertEqual({error, not_supported}, Answer)
+    end,
+    ok = py_test:stop_peer(Peer).
+
+a_context_has_a_queue_of_its_own_length(_Config) ->
+    {ok, Ctx} = py_context:new(#{mode => subinterp, max_queue => 2}),
+    ok = py:exec(Ctx, <<"import py_subs">>),
+    Running = py:spawn_call(Ctx, py_subs, wait_for, [<<"sub_queue_may_move">>, self()]),
+    ok = py_test:message(<<"waits">>),
+    Refs = [py:spawn_call(Ctx, builtins, abs, [-1]) || _ <- lists:seq(1, 3)],
+    ?assertEqual({error, overload}, py:await(lists:last(Refs))),
+    true = register(sub_queue_may_move, self()),
+    ?assertEqual([{ok, true}, {ok, 1}, {ok, 1}], [py:await(Ref) || Ref <- [Running | lists:droplast(Refs)]]),
+    ok = py_context:stop(Ctx).

@@ -9,7 +9,7 @@
 -export([reason/1, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
 -export([begun/1, ended/1, occupy/2, release/1, pool_threads/1, workers/1]).
--export([peer/1, stop_peer/1, run_node/2]).
+-export([peer/1, peer/2, stop_peer/1, run_node/2]).
 
 %% No event of ours takes longer than this on a machine that works.
 -define(PATIENCE, 20_000).
@@ -203,8 +203,14 @@ workers(main) ->
 
 %% A node of its own, reached over its standard input and output, with settings of the application.
 -spec peer([{atom(), term()}]) -> pid().
-peer(Settings) ->
-    {ok, Peer, _Node} = peer:start(#{connection => standard_io, args => paths(), wait_boot => 20_000}),
+peer(Settings) -> peer(Settings, []).
+
+%% The same with variables of the environment.
+-spec peer([{atom(), term()}], [{string(), string()}]) -> pid().
+peer(Settings, Env) ->
+    {ok, Peer, _Node} = peer:start(#{
+        connection => standard_io, args => paths(), env => Env, wait_boot => 20_000
+    }),
     ok = peer:call(Peer, application, load, [erlang_python]),
     [ok = peer:call(Peer, application, set_env, [erlang_python, K, V]) || {K, V} <- Settings],
     Peer.

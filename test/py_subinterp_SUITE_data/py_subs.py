@@ -220,3 +220,28 @@ def catch(name):
         erlang.call(name)
     except erlang.ErlangError as error:
         return [error.kind, error.reason]
+
+
+# ---- limits
+
+_MIB = 1 << 20
+
+
+def take_memory(how, mib):
+    """Takes that much, in one of the ways that Python's allocators have, and lets it go."""
+    if how == "block":
+        return len(bytes(mib * _MIB)) > 0
+    if how == "blocks":
+        return len([bytes(4000) for _ in range(mib * _MIB // 4000)]) > 0
+    if how == "objects":
+        return len([str(number) for number in range(mib * _MIB // 64)]) > 0
+    grown = bytearray()
+    for _ in range(mib):
+        grown += bytes(_MIB)
+    return len(grown) > 0
+
+
+def wait_for(name, pid):
+    erlang.send(pid, "waits")
+    _until(name)
+    return True

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use pyrt::call::{self, Source};
+use pyrt::memory::Budget;
 use pyrt::{Attached, Kept, Obj, PyResult, thread};
 
 use crate::current;
@@ -54,6 +55,8 @@ pub struct Interp {
     pub guests: Guests,
     /// The loop of a sub-interpreter.
     event_loop: OnceLock<Weak<Loop>>,
+    /// What a sub-interpreter may use, where that was said.
+    pub memory: OnceLock<&'static Budget>,
 }
 
 /// An interpreter in use by the calling thread.
@@ -94,6 +97,7 @@ impl Interp {
             alive: RwLock::new(true),
             guests: Guests::default(),
             event_loop: OnceLock::new(),
+            memory: OnceLock::new(),
         })
     }
 

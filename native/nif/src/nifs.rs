@@ -197,8 +197,18 @@ fn pool_interrupt(pool: ResourceArc<PoolRef>) -> Atom {
 fn subinterp_new(
     env: Env<'_>,
     max_queue: usize,
+    max_memory: usize,
 ) -> Result<(ResourceArc<PoolRef>, ResourceArc<WorkerRef>), String> {
-    subinterp::make(env, max_queue)
+    subinterp::make(env, max_queue, Some(max_memory).filter(|limit| *limit > 0))
+}
+
+/// `{Used, Limit}` in bytes, for a pool in an interpreter with a bound; else `none`.
+#[rustler::nif]
+fn pool_memory<'a>(env: Env<'a>, pool: ResourceArc<PoolRef>) -> Term<'a> {
+    match pool.pool.interp.memory.get() {
+        Some(budget) => budget.figures().encode(env),
+        None => atoms::none().encode(env),
+    }
 }
 
 /// `{Made, Ended, LeftBehind}`

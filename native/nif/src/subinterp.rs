@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crew::sync::lock;
+use pyrt::memory::Budget;
 use pyrt::thread::{ThreadState, spawn_named};
 use pyrt::{contain, subinterp};
 use rustler::{Env, ResourceArc};
@@ -50,13 +51,14 @@ pub fn counts() -> (u64, u64, u64) {
 pub fn make(
     env: Env<'_>,
     max_queue: usize,
+    max_memory: Option<usize>,
 ) -> Result<(ResourceArc<PoolRef>, ResourceArc<WorkerRef>), String> {
     let owner = env.pid();
     let (tell, told) = mpsc::channel();
     let body = move || {
         let me = here();
         me.set_owner(owner);
-        let (mut state, pool) = match ready(max_queue) {
+        let (mut state, pool) = match ready(max_queue, max_memory) {
             Ok(ready) => ready,
             Err(text) => return drop(tell.send(Err(text))),
         };
@@ -81,10 +83,11 @@ pub fn make(
 }
 
 /// Makes the interpreter on the calling thread and readies it as the main one was.
-fn ready(max_queue: usize) -> Result<(ThreadState, Arc<Pool>), String> {
+fn ready(max_queue: usize, max_memory: Option<usize>) -> Result<(ThreadState, Arc<Pool>), String> {
     let main = runtime::started_interp().ok_or_else(|| "Python is not running".to_owned())?;
     let _one = lock(&ONE_AT_A_TIME);
-    let mut state = subinterp::create(main.python())?;
+    let budget = max_memory.map(|_| Budget::new()).transpose()?;
+    let mut state = subinterp::create(main.python(), budget)?;
     let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
     let prepared = state.attached(|py| {
         contain("sub-interpreter start", || {
@@ -100,6 +103,10 @@ fn ready(max_queue: usize) -> Result<(ThreadState, Arc<Pool>), String> {
         }
         Err(place) => return Err(format!("a bug in {}", place.0)),
     };
+    if let (Some(budget), Some(limit)) = (budget, max_memory) {
+        budget.enforce(limit);
+        let _ = interp.memory.set(budget);
+    }
     let pool = Pool::new(Plan {
         interp,
         namespace: Some(Namespace::default()),

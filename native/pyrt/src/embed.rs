@@ -37,6 +37,7 @@ pub fn initialize(program: &str, inbuilt: &[Inbuilt]) -> Result<ThreadState, Str
             return Err("no memory for the table of modules".to_owned());
         }
     }
+    crate::memory::note_environment();
     preinitialize()?;
     let program = CString::new(program).map_err(|_| "a NUL in the path of Python".to_owned())?;
 

@@ -22,6 +22,7 @@ pub mod int;
 pub mod kept;
 pub mod kind;
 pub mod member;
+pub mod memory;
 pub mod module;
 pub mod native;
 pub mod object;

@@ -94,6 +94,12 @@ impl ThreadState {
             .ok_or_else(|| "the new interpreter has no thread state".to_owned())
     }
 
+    /// Where its interpreter is, as long as that lives.
+    pub(crate) fn interp_address(&self) -> usize {
+        // SAFETY: a living state.
+        unsafe { ffi::PyThreadState_GetInterpreter(self.state.as_ptr()) as usize }
+    }
+
     /// Ends the interpreter of this state. Other threads of it exist still: it is left as it is
     /// (ending it would abort the process), and the state comes back.
     pub fn end_interpreter(self) -> Result<(), ThreadState> {
@@ -113,6 +119,7 @@ impl ThreadState {
             return Err(self);
         }
         let state = std::mem::ManuallyDrop::new(self);
+        crate::memory::forget(state.interp_address());
         // SAFETY: attached above, until the interpreter ends.
         crate::kept::forget_from_now_on(unsafe { Attached::assume() });
         // SAFETY: attached with the only state of the interpreter; it is gone afterwards, and the
