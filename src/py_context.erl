@@ -119,7 +119,8 @@ import(Pid, Module) ->
 
 -spec stop(pid()) -> ok.
 stop(Pid) ->
-    py_context_sup:stop_context(Pid).
+    ok = py_context_sup:stop_context(Pid),
+    py_registry:remove_pools_of(Pid).
 
 %% The N-th of the contexts that anybody may use; made when first asked for.
 -spec default(pos_integer()) -> pid() | {error, not_running}.

@@ -164,8 +164,8 @@ subinterp_new(_MaxQueue, _MaxMemory) -> ?NOT_LOADED.
 -spec pool_memory(pool()) -> {Used :: non_neg_integer(), Limit :: pos_integer()} | none.
 pool_memory(_Pool) -> ?NOT_LOADED.
 
-%% `{Made, Ended, LeftBehind}'
--spec subinterp_counts() -> {N, N, N} when N :: non_neg_integer().
+%% `{Made, Ended, LeftBehind, KeptBytes}'
+-spec subinterp_counts() -> {N, N, N, N} when N :: non_neg_integer().
 subinterp_counts() -> ?NOT_LOADED.
 
 -spec pool_close(pool()) -> ok.

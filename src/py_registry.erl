@@ -8,7 +8,7 @@
 
 -export([start_link/0, new_functions/0]).
 -export([add_function/2, remove_function/1, function/1]).
--export([add_pool/2, remove_pool/1, pool/1, pools/0]).
+-export([add_pool/2, remove_pool/1, remove_pools_of/1, pool/1, pools/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([callback/0, pool_name/0]).
@@ -63,6 +63,15 @@ add_pool(Name, Pool) ->
 remove_pool(Name) ->
     gen_server:call(?MODULE, {remove_pool, Name}).
 
+%% Of a process that is gone: nobody shall find them who knows of its end.
+-spec remove_pools_of(pid()) -> ok.
+remove_pools_of(Owner) ->
+    try
+        gen_server:call(?MODULE, {remove_pools_of, Owner})
+    catch
+        exit:{noproc, _} -> ok
+    end.
+
 -spec pool(pool_name()) -> {ok, py_nif:pool()} | error.
 pool(Name) ->
     try ets:lookup(?POOLS, Name) of
@@ -93,6 +102,9 @@ handle_call({add_pool, Name, Pool, Owner}, _From, State) ->
     {reply, ok, State};
 handle_call({remove_pool, Name}, _From, State) ->
     true = ets:delete(?POOLS, Name),
+    {reply, ok, State};
+handle_call({remove_pools_of, Owner}, _From, State) ->
+    true = ets:match_delete(?POOLS, {'_', '_', Owner}),
     {reply, ok, State}.
 
 -spec handle_cast(term(), State) -> {noreply, State}.

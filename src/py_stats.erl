@@ -7,7 +7,7 @@
 stats() ->
     {Threads, Coroutines, Callbacks, Exported} = py_nif:counts(),
     Loops = py_event_loop_pool:get_stats(),
-    {Made, Ended, Left} = py_nif:subinterp_counts(),
+    {Made, Ended, Left, Kept} = py_nif:subinterp_counts(),
     #{
         pools => maps:from_list([{Name, pool(Pool)} || {Name, Pool} <- py_registry:pools()]),
         event_loops => Loops,
@@ -23,9 +23,11 @@ stats() ->
         callbacks => Callbacks,
         exported_objects => Exported,
         atoms_minted => py_atoms:minted(),
-        %% Ending an interpreter does not give all of its memory back: a few MB stay each time. Left
-        %% behind is one that is not used any more and waits for the end of threads in it.
-        subinterpreters => #{made => Made, ended => Ended, left_behind => Left},
+        %% Python does not give back the arenas of an interpreter that has ended: those bytes are kept.
+        %% Left behind is one that is not used any more and waits for the end of threads in it.
+        subinterpreters => #{
+            made => Made, ended => Ended, left_behind => Left, kept_bytes => Kept
+        },
         execution_mode => execution_mode()
     }.
 

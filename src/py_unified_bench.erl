@@ -34,7 +34,8 @@ run_all(Opts) ->
         {streams, fun streams/0},
         {bytes, fun bytes/0},
         {terms, fun terms/0},
-        {hog, fun hog/0}
+        {hog, fun hog/0},
+        {parallel, fun py_parallel_bench:run/0}
     ],
     Only = maps:get(only, Opts, [Name || {Name, _} <- Sections]),
     _ = [Run() || {Name, Run} <- Sections, lists:member(Name, Only)],

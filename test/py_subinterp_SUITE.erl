@@ -28,7 +28,8 @@
     an_interpreter_gets_no_more_memory_than_it_may/1,
     a_bound_that_can_not_be_kept_is_refused/1,
     other_allocators_are_not_counted/1,
-    a_context_has_a_queue_of_its_own_length/1
+    a_context_has_a_queue_of_its_own_length/1,
+    what_stays_of_many_contexts_is_known/1
 ]).
 
 -define(MIB, 1_048_576).
@@ -345,3 +346,31 @@ a_context_has_a_queue_of_its_own_length(_Config) ->
     true = register(sub_queue_may_move, self()),
     ?assertEqual([{ok, true}, {ok, 1}, {ok, 1}], [py:await(Ref) || Ref <- [Running | lists:droplast(Refs)]]),
     ok = py_context:stop(Ctx).
+
+%% All kinds, made, used and stopped in turn: nothing stays but the arenas that Python keeps, which are
+%% counted. `./dev bench contexts' does it a thousand times.
+what_stays_of_many_contexts_is_known(_Config) ->
+    Kinds = [
+        #{mode => Mode, max_queue => Queue}
+     || Mode <- [worker, subinterp, owngil], Queue <- [10, 1000]
+    ],
+    Cycle = fun(Opts) ->
+        {ok, Ctx} = py_context:new(Opts),
+        ok = py:exec(Ctx, <<"x = [0] * 1000">>),
+        {ok, 1000} = py:eval(Ctx, <<"len(x)">>),
+        {ok, [_, _]} = async(Ctx, where_async, []),
+        ok = py_context:stop(Ctx)
+    end,
+    _ = [Cycle(Opts) || Opts <- Kinds],
+    Before = figures(),
+    _ = [Cycle(Opts) || _ <- lists:seq(1, 5), Opts <- Kinds],
+    %% They end a moment after they are stopped.
+    ok = py_test:eventually(fun() -> lists:all(fun({A, B}) -> A =< B end, lists:zip(figures(), Before)) end),
+    #{subinterpreters := #{ended := Ended, kept_bytes := Kept}} = py:stats(),
+    ?assert(Ended >= 20),
+    ?assert(py:execution_mode() =/= subinterp orelse Kept > 0).
+
+figures() ->
+    {ok, Threads} = py:call(py_subs, threads, []),
+    #{subinterpreters := #{made := Made, ended := Ended, left_behind := Left}, pools := Pools} = py:stats(),
+    [Threads, Made - Ended, Left, map_size(Pools)].

@@ -11,8 +11,9 @@ def thread():
 
 def swallow(pid):
     """Does not let itself be stopped the first time."""
-    erlang.send(pid, "running")
     try:
+        # Within: without a GIL the interrupt may be there before the next line.
+        erlang.send(pid, "running")
         while True:
             pass
     except BaseException:

@@ -31,8 +31,9 @@ def open_gate(name):
 
 def spin(pid):
     """Burns a processor until it is interrupted, and tells when that happens."""
-    erlang.send(pid, "spinning")
     try:
+        # Within: without a GIL the interrupt may be there before the next line.
+        erlang.send(pid, "spinning")
         while True:
             pass
     finally:

@@ -55,8 +55,8 @@ pub struct Interp {
     pub guests: Guests,
     /// The loop of a sub-interpreter.
     event_loop: OnceLock<Weak<Loop>>,
-    /// What a sub-interpreter may use, where that was said.
-    pub memory: OnceLock<&'static Budget>,
+    /// What a sub-interpreter has, and whether that is bounded.
+    pub memory: OnceLock<(&'static Budget, bool)>,
 }
 
 /// An interpreter in use by the calling thread.

@@ -206,14 +206,14 @@ fn subinterp_new(
 #[rustler::nif]
 fn pool_memory<'a>(env: Env<'a>, pool: ResourceArc<PoolRef>) -> Term<'a> {
     match pool.pool.interp.memory.get() {
-        Some(budget) => budget.figures().encode(env),
-        None => atoms::none().encode(env),
+        Some((budget, true)) => budget.figures().encode(env),
+        _ => atoms::none().encode(env),
     }
 }
 
-/// `{Made, Ended, LeftBehind}`
+/// `{Made, Ended, LeftBehind, KeptBytes}`
 #[rustler::nif]
-fn subinterp_counts() -> (u64, u64, u64) {
+fn subinterp_counts() -> (u64, u64, u64, u64) {
     subinterp::counts()
 }
 

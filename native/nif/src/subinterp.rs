@@ -24,6 +24,8 @@ use crate::{atoms, runtime, worker};
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static MADE: AtomicU64 = AtomicU64::new(0);
 static ENDED: AtomicU64 = AtomicU64::new(0);
+/// Bytes of arenas that those had, and Python has not given back.
+static KEPT: AtomicU64 = AtomicU64::new(0);
 /// When the end of those that have not ended yet began.
 static LEAVING: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
 
@@ -33,8 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// How many interpreters were made, ended, and are left behind: a thread of theirs is still there.
-pub fn counts() -> (u64, u64, u64) {
+/// How many interpreters were made, ended, and are left behind: a thread of theirs is still there. And
+/// the bytes that stay of those that have ended.
+pub fn counts() -> (u64, u64, u64, u64) {
     let left = lock(&LEAVING)
         .iter()
         .filter(|since| since.elapsed() > PATIENCE)
@@ -44,6 +47,7 @@ pub fn counts() -> (u64, u64, u64) {
         MADE.load(Ordering::Relaxed),
         ENDED.load(Ordering::Relaxed),
         left as u64,
+        KEPT.load(Ordering::Relaxed),
     )
 }
 
@@ -86,7 +90,10 @@ pub fn make(
 fn ready(max_queue: usize, max_memory: Option<usize>) -> Result<(ThreadState, Arc<Pool>), String> {
     let main = runtime::started_interp().ok_or_else(|| "Python is not running".to_owned())?;
     let _one = lock(&ONE_AT_A_TIME);
-    let budget = max_memory.map(|_| Budget::new()).transpose()?;
+    let budget = Budget::new();
+    if max_memory.is_some() {
+        budget.count_blocks()?;
+    }
     let mut state = subinterp::create(main.python(), budget)?;
     let number = MADE.fetch_add(1, Ordering::Relaxed) + 1;
     let prepared = state.attached(|py| {
@@ -98,15 +105,15 @@ fn ready(max_queue: usize, max_memory: Option<usize>) -> Result<(ThreadState, Ar
     let interp = match prepared {
         Ok(Ok(interp)) => interp,
         Ok(Err(text)) => {
-            end(state);
+            end(state, budget);
             return Err(text);
         }
         Err(place) => return Err(format!("a bug in {}", place.0)),
     };
-    if let (Some(budget), Some(limit)) = (budget, max_memory) {
+    if let Some(limit) = max_memory {
         budget.enforce(limit);
-        let _ = interp.memory.set(budget);
     }
+    let _ = interp.memory.set((budget, max_memory.is_some()));
     let pool = Pool::new(Plan {
         interp,
         namespace: Some(Namespace::default()),
@@ -133,7 +140,9 @@ fn leave(mut state: ThreadState, interp: &Arc<Interp>) {
     while !interp.guests.wait(PATIENCE) {
         state.attached(|py| interp.stop_guests(py));
     }
-    end(state);
+    if let Some((budget, _)) = interp.memory.get() {
+        end(state, budget);
+    }
     let mut leaving = lock(&LEAVING);
     if let Some(index) = leaving.iter().position(|other| *other == since) {
         leaving.swap_remove(index);
@@ -141,7 +150,7 @@ fn leave(mut state: ThreadState, interp: &Arc<Interp>) {
 }
 
 /// Ends the interpreter as soon as the threads that Python code has left in it are gone.
-fn end(mut state: ThreadState) {
+fn end(mut state: ThreadState, budget: &'static Budget) {
     let mut pause = SHORTEST;
     while let Err(again) = state.end_interpreter() {
         state = again;
@@ -149,4 +158,5 @@ fn end(mut state: ThreadState) {
         pause = (pause * 2).min(LONGEST);
     }
     ENDED.fetch_add(1, Ordering::Relaxed);
+    KEPT.fetch_add(budget.arenas() as u64, Ordering::Relaxed);
 }

@@ -1,12 +1,14 @@
-//! A bound on the memory that Python's allocators give to one interpreter.
+//! The memory that Python's allocators give to one interpreter: what of it stays when that ends, and a
+//! bound on it.
 //!
-//! Counted are the arenas that small objects lie in, 1 MiB each, and every larger block; not counted is
-//! what C libraries take from the system by themselves. The hooks are put in place with the first bound:
-//! without one nothing is counted, and nothing costs more.
+//! Counted are the arenas that small objects lie in, 1 MiB each, and with a bound every larger block, too;
+//! not counted is what C libraries take from the system by themselves. The hook for blocks is put in place
+//! with the first bound: without one they cost nothing more.
 //!
 //! Thread: the hooks run on whatever thread allocates. Never: run Python code, allocate from it.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -18,6 +20,8 @@ use pyo3_ffi as ffi;
 pub struct Budget {
     used: AtomicIsize,
     limit: AtomicIsize,
+    /// Bytes of arenas, also those that are given back when the interpreter is half gone.
+    arenas: AtomicIsize,
 }
 
 /// Over the limit only blocks smaller than this are given, for the code that handles the error...
@@ -26,16 +30,25 @@ const SMALL: usize = 4096;
 const SLACK: isize = 1 << 20;
 
 impl Budget {
-    /// Counts from now on, and refuses nothing before `enforce`. An error says why this Python can't.
-    pub fn new() -> Result<&'static Self, &'static str> {
+    /// Counts arenas, and refuses nothing before `enforce`.
+    pub fn new() -> &'static Self {
+        if CAN_COUNT.load(Ordering::Relaxed) {
+            hook_arenas();
+        }
+        Box::leak(Box::new(Budget {
+            used: AtomicIsize::new(0),
+            limit: AtomicIsize::new(isize::MAX - 2 * SLACK),
+            arenas: AtomicIsize::new(0),
+        }))
+    }
+
+    /// From now on blocks are counted, too. An error says why this Python can't.
+    pub fn count_blocks(&self) -> Result<(), &'static str> {
         if !CAN_COUNT.load(Ordering::Relaxed) {
             return Err("memory is counted with Python's own allocators only");
         }
-        install();
-        Ok(Box::leak(Box::new(Budget {
-            used: AtomicIsize::new(0),
-            limit: AtomicIsize::new(isize::MAX - 2 * SLACK),
-        })))
+        hook_blocks();
+        Ok(())
     }
 
     pub fn enforce(&self, limit: usize) {
@@ -48,6 +61,11 @@ impl Budget {
     pub fn figures(&self) -> (usize, usize) {
         let limit = self.limit.load(Ordering::Relaxed);
         (self.used().max(0) as usize, limit.max(0) as usize)
+    }
+
+    /// Bytes of the arenas it has; after its end, of those that stay for ever.
+    pub fn arenas(&self) -> usize {
+        self.arenas.load(Ordering::Relaxed).max(0) as usize
     }
 
     fn used(&self) -> isize {
@@ -105,22 +123,26 @@ thread_local! {
 /// What `body` allocates in a new interpreter is counted to `budget`. `body` gives its address.
 #[cfg(Py_3_12)]
 pub(crate) fn count_birth<T>(
-    budget: Option<&'static Budget>,
+    budget: &'static Budget,
     body: impl FnOnce() -> Result<(T, usize), String>,
 ) -> Result<T, String> {
-    NEWBORN.set(budget);
+    NEWBORN.set(Some(budget));
     change(|_| ());
     let born = body();
-    if let (Ok((_, address)), Some(budget)) = (&born, budget) {
+    if let Ok((_, address)) = &born {
         change(|budgets| budgets.push((*address, budget)));
     }
     NEWBORN.set(None);
     born.map(|(value, _)| value)
 }
 
-/// This interpreter ends: another may come to its address.
+/// An interpreter that was there has ended. Another one may have come to its address already.
 pub(crate) fn forget(address: usize) {
-    change(|budgets| budgets.retain(|(other, _)| *other != address));
+    change(|budgets| {
+        if let Some(index) = budgets.iter().position(|(other, _)| *other == address) {
+            budgets.remove(index);
+        }
+    });
 }
 
 fn change(body: impl FnOnce(&mut Vec<(usize, &'static Budget)>)) {
@@ -154,13 +176,17 @@ fn current() -> Option<&'static Budget> {
 }
 
 fn find(interp: usize) -> Option<&'static Budget> {
-    let known = BUDGETS.lock().ok().and_then(|budgets| {
-        let found = budgets.iter().find(|(address, _)| *address == interp);
-        found.map(|(_, budget)| *budget)
-    });
     // SAFETY: no precondition.
     let is_main = unsafe { ffi::PyInterpreterState_Main() } as usize == interp;
-    known.or_else(|| NEWBORN.get().filter(|_| !is_main))
+    if is_main {
+        return None;
+    }
+    NEWBORN.get().or_else(|| {
+        let budgets = BUDGETS.lock().ok()?;
+        // The last one: one that ends at this moment may have left its address.
+        let found = budgets.iter().rfind(|(address, _)| *address == interp);
+        found.map(|(_, budget)| *budget)
+    })
 }
 
 /// The allocators that were there before.
@@ -176,7 +202,7 @@ unsafe impl Sync for Original {}
 
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
 
-fn install() {
+fn hook_blocks() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
         let original = ORIGINAL.get_or_init(Original::get);
@@ -187,19 +213,29 @@ fn install() {
             realloc: Some(raw_realloc),
             free: Some(raw_free),
         };
+        let domain = ffi::PyMemAllocatorDomain::PYMEM_DOMAIN_RAW;
+        // SAFETY: a whole table. Blocks stay as they are, so a thread that still reads the old table
+        // and one that reads this one may free each other's.
+        unsafe { ffi::PyMem_SetAllocator(domain, &mut raw) };
+    });
+}
+
+fn hook_arenas() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        let original = ORIGINAL.get_or_init(Original::get);
         let mut arena = ffi::PyObjectArenaAllocator {
             ctx: original.arena.ctx,
             alloc: Some(arena_alloc),
             free: Some(arena_free),
         };
-        let domain = ffi::PyMemAllocatorDomain::PYMEM_DOMAIN_RAW;
-        // SAFETY: a whole table. Blocks stay as they are, so a thread that still reads the old table
-        // and one that reads this one may free each other's.
-        unsafe { ffi::PyMem_SetAllocator(domain, &mut raw) };
-        // SAFETY: as above.
+        // SAFETY: as for blocks.
         unsafe { ffi::PyObject_SetArenaAllocator(&mut arena) };
     });
 }
+
+/// Whose the arenas are: when they are freed, nobody may be attached to their interpreter any more.
+static ARENAS: Mutex<BTreeMap<usize, &'static Budget>> = Mutex::new(BTreeMap::new());
 
 impl Original {
     fn get() -> Self {
@@ -300,14 +336,21 @@ extern "C" fn arena_alloc(ctx: *mut c_void, size: usize) -> *mut c_void {
         return std::ptr::null_mut();
     }
     let arena = alloc(ctx, size);
-    if let Some(budget) = budget.filter(|_| arena.is_null()) {
-        budget.give(size);
+    if let Some(budget) = budget {
+        if arena.is_null() {
+            budget.give(size);
+        } else if let Ok(mut arenas) = ARENAS.lock() {
+            budget.arenas.fetch_add(size as isize, Ordering::Relaxed);
+            arenas.insert(arena as usize, budget);
+        }
     }
     arena
 }
 
 extern "C" fn arena_free(ctx: *mut c_void, arena: *mut c_void, size: usize) {
-    if let Some(budget) = current() {
+    let owner = ARENAS.lock().ok();
+    if let Some(budget) = owner.and_then(|mut arenas| arenas.remove(&(arena as usize))) {
+        budget.arenas.fetch_sub(size as isize, Ordering::Relaxed);
         budget.give(size);
     }
     if let Some(free) = ORIGINAL.get().and_then(|original| original.arena.free) {

@@ -6,7 +6,7 @@ use crate::thread::{Interp, ThreadState};
 /// A new interpreter, made and owned by the calling thread, which is left detached.
 /// The caller makes them one after another: CPython's own start code is not safe side by side.
 #[cfg(Py_3_12)]
-pub fn create(main: Interp, budget: Option<&'static Budget>) -> Result<ThreadState, String> {
+pub fn create(main: Interp, budget: &'static Budget) -> Result<ThreadState, String> {
     use pyo3_ffi as ffi;
 
     let config = ffi::PyInterpreterConfig {
@@ -38,7 +38,7 @@ pub fn create(main: Interp, budget: Option<&'static Budget>) -> Result<ThreadSta
 }
 
 #[cfg(not(Py_3_12))]
-pub fn create(_main: Interp, _budget: Option<&'static Budget>) -> Result<ThreadState, String> {
+pub fn create(_main: Interp, _budget: &'static Budget) -> Result<ThreadState, String> {
     Err("own-GIL sub-interpreters need Python 3.12 or newer".to_owned())
 }
 

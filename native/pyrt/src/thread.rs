@@ -119,12 +119,13 @@ impl ThreadState {
             return Err(self);
         }
         let state = std::mem::ManuallyDrop::new(self);
-        crate::memory::forget(state.interp_address());
+        let address = state.interp_address();
         // SAFETY: attached above, until the interpreter ends.
         crate::kept::forget_from_now_on(unsafe { Attached::assume() });
         // SAFETY: attached with the only state of the interpreter; it is gone afterwards, and the
         // thread detached.
         unsafe { ffi::Py_EndInterpreter(state.state.as_ptr()) };
+        crate::memory::forget(address);
         Ok(())
     }
 
