@@ -3,12 +3,53 @@
 %% Process: the caller's own; a server is a `py_asgi_server' under `py_asgi_sup'.
 -module(py_asgi).
 
+-export([run/4, run/5, run_async/4, run_async/5, await_response/1, await_response/2, ack/2]).
 -export([serve/1, serve/2, stop/1, stop/2, port/1, reload/1, info/1]).
 
 -export_type([server/0]).
 
 %% What `serve' gave, or the `name' of its options.
 -type server() :: pid() | atom().
+
+-spec run(py_call:name(), py_call:name(), py_asgi_scope:scope(), py_asgi_run:body()) ->
+    {ok, py_asgi_run:response()} | {error, py_error:reason()}.
+run(Mod, Callable, Scope, Body) ->
+    run(Mod, Callable, Scope, Body, #{}).
+
+%% One request, for those who have a server of their own. With `stream_to' the response goes to that
+%% process piece by piece, and the body of the result is empty.
+-spec run(Mod, Callable, py_asgi_scope:scope(), py_asgi_run:body(), timeout() | py_asgi_run:opts()) ->
+    {ok, py_asgi_run:response()} | {error, py_error:reason()}
+when
+    Mod :: py_call:name(), Callable :: py_call:name().
+run(Mod, Callable, Scope, Body, Opts) ->
+    py_asgi_run:run(Mod, Callable, Scope, Body, Opts).
+
+-spec run_async(py_call:name(), py_call:name(), py_asgi_scope:scope(), py_asgi_run:body()) ->
+    {ok, reference()}.
+run_async(Mod, Callable, Scope, Body) ->
+    run_async(Mod, Callable, Scope, Body, #{}).
+
+%% `{asgi_response, Ref, Result}' will come.
+-spec run_async(Mod, Callable, py_asgi_scope:scope(), py_asgi_run:body(), Opts) -> {ok, reference()} when
+    Mod :: py_call:name(), Callable :: py_call:name(), Opts :: timeout() | py_asgi_run:opts().
+run_async(Mod, Callable, Scope, Body, Opts) ->
+    py_asgi_run:start(Mod, Callable, Scope, Body, Opts).
+
+-spec await_response(reference()) -> {ok, py_asgi_run:response()} | {error, py_error:reason()}.
+await_response(Ref) ->
+    await_response(Ref, py_call:default_timeout()).
+
+%% On timeout the request is cancelled, and no message stays behind.
+-spec await_response(reference(), timeout()) ->
+    {ok, py_asgi_run:response()} | {error, py_error:reason()}.
+await_response(Ref, Timeout) ->
+    py_asgi_run:await(Ref, Timeout).
+
+%% So many more pieces of a streamed response may come.
+-spec ack(reference(), pos_integer()) -> ok.
+ack(Ref, Count) ->
+    py_asgi_run:ack(Ref, Count).
 
 -spec serve(py_asgi_options:app()) -> {ok, pid()} | {error, py_error:reason()}.
 serve(App) ->

@@ -4,6 +4,7 @@
 -module(py_async).
 
 -export([call/5, run/5, cast/4, spawn/5, post/5, submit/7, gather/2, collect/5]).
+-export([place/1, await_key/5, deadline/1, left/1]).
 
 -include("py_nif.hrl").
 
@@ -44,6 +45,8 @@ refused(To, Error) ->
 
 %% A context has a loop of its own; a thread of a named pool, or one that is bound, awaits by itself;
 %% all else goes to a loop of the node.
+-spec place(py_nif:pool() | default) ->
+    {ok, py_nif:event_loop()} | {pool, py_nif:pool()} | {error, py_error:reason()}.
 place(default) ->
     py_event_loop_pool:get_loop();
 place(Pool) ->
@@ -126,6 +129,9 @@ sync(Op, M, F, A, Kw, Opts) ->
             Error
     end.
 
+%% Submits, and waits for the answer.
+-spec await_key(py_nif:event_loop(), py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
+    {ok, term()} | {error, py_error:reason()}.
 await_key(Loop, Op, Flags, Payload, Timeout) ->
     Slot = py_call:slot(),
     %% Made in the function of its receive: the wait skips the rest of the mailbox.
@@ -250,8 +256,10 @@ result(Answers, Count) ->
         Failed -> {error, {gather_failed, Failed}}
     end.
 
+-spec deadline(timeout()) -> integer() | infinity.
 deadline(infinity) -> infinity;
 deadline(Timeout) -> erlang:monotonic_time(millisecond) + Timeout.
 
+-spec left(integer() | infinity) -> timeout().
 left(infinity) -> infinity;
 left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).

@@ -82,6 +82,8 @@ call(<<"state_decr">>, [Key, By], _Caller) ->
     value_or_raise(py_state:state_decr(Key, By));
 call(<<"dict_", Operation/binary>>, Args, _Caller) ->
     dict(Operation, Args);
+call(<<"asgi">>, [Runner, Ref, Question], _Caller) ->
+    py_asgi_run:ask(Runner, Ref, Question);
 call(<<"pg_", Operation/binary>>, [Scope | Args], _Caller) ->
     group(Operation, [py_pg:scope(Scope) | Args]).
 

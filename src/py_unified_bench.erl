@@ -31,6 +31,7 @@ run_all(Opts) ->
         {eval, fun eval/0},
         {callbacks, fun callbacks/0},
         {async, fun async/0},
+        {asgi, fun asgi/0},
         {streams, fun streams/0},
         {bytes, fun bytes/0},
         {terms, fun terms/0},
@@ -104,6 +105,29 @@ async() ->
     ],
     Gather = lists:duplicate(100, {asyncio, sleep, [0.0]}),
     row("async_gather of 100", measure(1, fun() -> {ok, _} = py:async_gather(Gather) end), none).
+
+asgi() ->
+    %% An application that answers at once, in a module that was never a file.
+    ok = py:exec(<<
+        "import sys, types\n"
+        "async def app(scope, receive, send):\n"
+        "    await send({'type': 'http.response.start', 'status': 200, 'headers': [(b'a', b'b')]})\n"
+        "    await send({'type': 'http.response.body', 'body': b'hello'})\n"
+        "sys.modules['bench_asgi_app'] = types.SimpleNamespace(app=app)\n"
+    >>),
+    Scope = #{
+        method => <<"GET">>,
+        path => <<"/hello">>,
+        query_string => <<"a=1">>,
+        headers => [{<<"host">>, <<"localhost">>}, {<<"accept">>, <<"*/*">>}]
+    },
+    Sqrt = fun() -> {ok, 4.0} = py:call(math, sqrt, [16]) end,
+    Ask = fun() -> {ok, {200, _, <<"hello">>}} = py_asgi:run(bench_asgi_app, app, Scope, <<>>) end,
+    {ok, _} = Ask(),
+    {Floor, Ours} = beside(1, Sqrt, Ask),
+    Ratio = maps:get(us, Ours) / maps:get(us, Floor),
+    row("py_asgi:run, 1 caller", Ours, {Ratio, "x py:call, at most 5", Ratio =< 5}),
+    row("py_asgi:run, 50 callers", measure(50, Ask), none).
 
 callbacks() ->
     ok = py:register_function(bench_cb, fun([X]) -> X end),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import io
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+
+# What PEP 3333 wants to be there.
+_DEFAULTS: dict[str, Any] = {
+    "REQUEST_METHOD": "GET",
+    "SCRIPT_NAME": "",
+    "PATH_INFO": "/",
+    "QUERY_STRING": "",
+    "SERVER_NAME": "localhost",
+    "SERVER_PORT": "80",
+    "SERVER_PROTOCOL": "HTTP/1.1",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+}
 
 
 class Wsgi:
@@ -33,16 +51,20 @@ class Wsgi:
         await run
 
     def _run(self, environ: dict[str, Any], answer: _Answer) -> None:
-        pieces: Iterable[bytes] = self._app(environ, answer.start)
-        try:
-            for piece in pieces:
-                if piece:
-                    answer.write(piece)
-            answer.end()
-        finally:
-            close = getattr(pieces, "close", None)
-            if close is not None:
-                close()
+        _respond(self._app, environ, answer)
+
+
+def _respond(app: Any, environ: dict[str, Any], answer: _Answer) -> None:
+    pieces: Iterable[bytes] = app(environ, answer.start)
+    try:
+        for piece in pieces:
+            if piece:
+                answer.write(piece)
+        answer.end()
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
 
 
 class _Body(io.RawIOBase):
@@ -137,3 +159,23 @@ def environment(scope: dict[str, Any], body: Any) -> dict[str, Any]:
             name = f"HTTP_{name}"
         environ[name] = f"{environ[name]},{value}" if name in environ else value
     return environ
+
+
+def run(module: str, name: str, given: dict[str, Any], body: bytes) -> tuple[Any, ...]:
+    """One request, asked for by an Erlang process (``py_wsgi:run``): ``(status, headers, body)``;
+    ``("broken", why)`` if the application broke the protocol."""
+    found = getattr(importlib.import_module(module), name)
+    environ: dict[str, Any] = {**_DEFAULTS, "wsgi.input": io.BytesIO(body), **given}
+    environ.setdefault("wsgi.errors", sys.stderr)
+    if body:
+        environ.setdefault("CONTENT_LENGTH", str(len(body)))
+    for key, value in environ.items():
+        if isinstance(value, bytes):
+            environ[key] = value.decode("latin-1")
+    events: list[dict[str, Any]] = []
+    try:
+        _respond(found, environ, _Answer(events.append))
+    except AssertionError as error:
+        return "broken", str(error)
+    head = events[0]
+    return head["status"], head["headers"], b"".join(event["body"] for event in events[1:])

@@ -1,0 +1,272 @@
+%% One request for an application, from Erlang: its body may come piece by piece, and its response
+%% may go so.
+%%
+%% Process: the caller's own, or for `run_async' one of its own, linked to nobody: it ends with its
+%% caller.
+-module(py_asgi_run).
+
+-export([run/5, start/5, await/2, ack/2, ask/3]).
+
+-export_type([body/0, piece/0, response/0, opts/0]).
+
+-include("py_nif.hrl").
+
+-type piece() :: {more | done, iodata()}.
+%% A fun gives the next piece; a process is asked for it: `{asgi_body, From, Ref}', to be answered with
+%% `From ! {Ref, Piece}'.
+-type body() :: iodata() | fun(() -> piece()) | pid().
+-type response() :: {Status :: pos_integer(), [{Name :: binary(), Value :: binary()}], binary()}.
+-type opts() :: #{
+    timeout => timeout(),
+    traceback => boolean(),
+    context => pid() | atom(),
+    stream_to => pid(),
+    window => pos_integer()
+}.
+
+-define(PYTHON, 'erlang.serve._run').
+%% Pieces of a response that nobody has acknowledged yet.
+-define(WINDOW, 16).
+
+-record(run, {
+    ref :: reference(),
+    slot :: py_nif:slot(),
+    job :: integer(),
+    body :: body(),
+    caller :: reference() | none,
+    to = none :: {pid(), Monitor :: reference()} | none,
+    %% Pieces that may still be sent, and who waits to send the next one.
+    room = 0 :: non_neg_integer(),
+    waits = none :: none | {pid(), reference(), term()}
+}).
+
+-spec run(py_call:name(), py_call:name(), py_asgi_scope:scope(), body(), timeout() | opts()) ->
+    {ok, response()} | {error, py_error:reason()}.
+run(Mod, Callable, Scope, Body, #{stream_to := _} = Opts) ->
+    Ref = alias(),
+    try
+        run(Ref, Mod, Callable, Scope, Body, Opts, none)
+    after
+        unalias(Ref)
+    end;
+run(Mod, Callable, Scope, Body, Opts) ->
+    run(make_ref(), Mod, Callable, Scope, Body, Opts, none).
+
+%% `Caller': the monitor of the process that can cancel it.
+run(Ref, Mod, Callable, Scope, Body, Opts, Caller) ->
+    {Own, Common} = own(Opts),
+    case {py_asgi_scope:prepare(Scope), py_call:options(Common), check(Own)} of
+        {{ok, Prepared}, {ok, Options}, ok} ->
+            Whole = whole(Body),
+            Source = source(Ref, Whole, Own),
+            Args = [py_call:text(Mod), py_call:text(Callable), Prepared, Whole | Source],
+            case {py_call:payload(?PYTHON, run, Args, #{}), Source, Caller} of
+                {{ok, Payload}, [], none} -> at_once(Payload, Options);
+                {{ok, Payload}, _, _} -> submit(Ref, Payload, Body, Own, Caller, Options);
+                {{error, _} = Error, _, _} -> Error
+            end;
+        {{ok, _}, {ok, _}, Error} ->
+            Error;
+        {{ok, _}, Error, _} ->
+            Error;
+        {Error, _, _} ->
+            Error
+    end.
+
+own(Opts) when is_map(Opts) ->
+    {maps:with([stream_to, window], Opts), maps:without([stream_to, window], Opts)};
+own(Timeout) ->
+    {#{}, Timeout}.
+
+%% A process that waits for the answer can't take the pieces of it.
+check(#{stream_to := Pid}) when not is_pid(Pid); Pid =:= self() ->
+    {error, {bad_argument, {option, stream_to}}};
+check(#{window := Window}) when not is_integer(Window); Window < 1 ->
+    {error, {bad_argument, {option, window}}};
+check(_Own) ->
+    ok.
+
+whole(Body) when is_function(Body, 0); is_pid(Body) -> none;
+whole(Body) -> {bytes, iolist_to_binary(Body)}.
+
+%% Python needs to know us only where it has to ask.
+source(_Ref, Whole, Own) when Whole =/= none, Own =:= #{} -> [];
+source(Ref, _Whole, Own) -> [self(), Ref, is_map_key(stream_to, Own)].
+
+%% Nothing to be asked for on the way.
+at_once(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
+    case py_async:place(Pool) of
+        {ok, Loop} -> result(py_async:await_key(Loop, ?OP_ASYNC, Flags, Payload, Timeout));
+        {pool, _} -> {error, not_supported};
+        {error, _} = Error -> Error
+    end.
+
+submit(Ref, Payload, Body, Own, Caller, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
+    Slot = py_call:slot(),
+    case py_async:place(Pool) of
+        {ok, Loop} ->
+            case py_nif:loop_submit(Slot, Ref, Loop, ?OP_ASYNC, Flags, Payload) of
+                Job when is_integer(Job) ->
+                    Run = #run{ref = Ref, slot = Slot, job = Job, body = Body, caller = Caller},
+                    serve(streams(Own, Run), Timeout);
+                Refusal ->
+                    {error, py_call:refused(Refusal)}
+            end;
+        {pool, _} ->
+            {error, not_supported};
+        {error, _} = Error ->
+            Error
+    end.
+
+streams(#{stream_to := Pid} = Own, Run) ->
+    Run#run{to = {Pid, monitor(process, Pid)}, room = maps:get(window, Own, ?WINDOW)};
+streams(_Own, Run) ->
+    Run.
+
+serve(Run, Timeout) ->
+    Deadline = py_async:deadline(Timeout),
+    Result = loop(Run, Deadline),
+    ok = tell_reader(Run, ended(Result)),
+    Result.
+
+tell_reader(#run{to = {Pid, Monitor}, ref = Ref}, End) ->
+    true = demonitor(Monitor, [flush]),
+    Pid ! {asgi_stream, Ref, End},
+    ok;
+tell_reader(_Run, _End) ->
+    ok.
+
+ended({ok, _}) -> done;
+ended({error, _} = Error) -> Error.
+
+loop(#run{ref = Ref, slot = Slot, job = Job, to = To, caller = Caller} = Run, Deadline) ->
+    receive
+        {Ref, cancel} ->
+            stopped(Ref, Slot, Job, cancelled);
+        {Ref, Answer} ->
+            result(py_call:decode(Answer));
+        {Ref, ask, From, Tag, <<"body">>} ->
+            loop(next_piece(From, Tag, Run), Deadline);
+        {Ref, ask, From, Tag, Event} ->
+            loop(forward(Run#run{waits = {From, Tag, Event}}), Deadline);
+        {Ref, ack, Count} ->
+            loop(forward(Run#run{room = Run#run.room + Count}), Deadline);
+        {'DOWN', Caller, process, _, _} ->
+            stopped(Ref, Slot, Job, cancelled);
+        {'DOWN', Monitor, process, Pid, _} when To =:= {Pid, Monitor} ->
+            stopped(Ref, Slot, Job, cancelled)
+    after py_async:left(Deadline) ->
+        stopped(Ref, Slot, Job, timeout)
+    end.
+
+%% I4: once cancel/2 has returned, no answer can be sent any more.
+stopped(Ref, Slot, Job, Why) ->
+    ok = py_nif:cancel(Slot, Job),
+    receive
+        {Ref, Answer} -> result(py_call:decode(Answer))
+    after 0 -> {error, Why}
+    end.
+
+next_piece(From, Tag, #run{body = Pid} = Run) when is_pid(Pid) ->
+    %% It answers for itself; whoever asked watches it.
+    From ! {Tag, {ask, Pid}},
+    Run;
+next_piece(From, Tag, #run{body = Next, slot = Slot, job = Job} = Run) ->
+    try Next() of
+        Piece ->
+            From ! {Tag, {piece, Piece}},
+            Run
+    catch
+        Class:Reason:Trace ->
+            ok = py_nif:cancel(Slot, Job),
+            erlang:raise(Class, Reason, Trace)
+    end.
+
+forward(#run{waits = {From, Tag, Event}, room = Room, to = {Pid, _}, ref = Ref} = Run) when Room > 0 ->
+    Pid ! {asgi_stream, Ref, event(Event)},
+    From ! {Tag, sent},
+    Run#run{waits = none, room = Room - 1};
+forward(Run) ->
+    Run.
+
+event({Status, Headers}) -> {start, Status, Headers};
+event(Body) when is_binary(Body) -> {data, Body}.
+
+%% What the application did wrong is told as a value by Python.
+result({ok, {<<"broken">>, Text}}) -> {error, {asgi, Text}};
+result(Result) -> Result.
+
+%% Called for Python, by an executor: the next piece of the body, or room for one of the response.
+-spec ask(pid(), reference(), term()) -> {more | done, {bytes, binary()}} | sent | gone.
+ask(Runner, Ref, Question) ->
+    Tag = monitor(process, Runner),
+    Runner ! {Ref, ask, self(), Tag, Question},
+    Answer =
+        receive
+            {Tag, Given} -> Given;
+            {'DOWN', Tag, process, Runner, _} -> gone
+        end,
+    true = demonitor(Tag, [flush]),
+    case Answer of
+        {ask, Pid} -> piece(asked(Pid));
+        {piece, Piece} -> piece(Piece);
+        _ -> Answer
+    end.
+
+asked(Pid) ->
+    Tag = monitor(process, Pid),
+    Pid ! {asgi_body, self(), Tag},
+    receive
+        {Tag, Piece} ->
+            true = demonitor(Tag, [flush]),
+            Piece;
+        {'DOWN', Tag, process, Pid, _} ->
+            gone
+    end.
+
+piece({What, Data}) when What =:= more; What =:= done -> {What, {bytes, iolist_to_binary(Data)}};
+piece(_) -> gone.
+
+%% The same in a process of its own.
+-spec start(py_call:name(), py_call:name(), py_asgi_scope:scope(), body(), timeout() | opts()) ->
+    {ok, reference()}.
+start(Mod, Callable, Scope, Body, Opts) ->
+    Caller = self(),
+    {Pid, Monitor} = spawn_monitor(fun() ->
+        Ref = alias(),
+        Caller ! {self(), Ref},
+        Watch = monitor(process, Caller),
+        Result =
+            try
+                run(Ref, Mod, Callable, Scope, Body, Opts, Watch)
+            catch
+                %% Only the fun of a body raises.
+                _:Reason -> {error, {bad_argument, {body, Reason}}}
+            end,
+        Caller ! {asgi_response, Ref, Result}
+    end),
+    receive
+        {Pid, Ref} ->
+            true = demonitor(Monitor, [flush]),
+            {ok, Ref};
+        {'DOWN', Monitor, process, Pid, Why} ->
+            exit(Why)
+    end.
+
+-spec await(reference(), timeout()) -> {ok, response()} | {error, py_error:reason()}.
+await(Ref, Timeout) ->
+    receive
+        {asgi_response, Ref, Result} -> Result
+    after Timeout ->
+        Ref ! {Ref, cancel},
+        receive
+            {asgi_response, Ref, {error, cancelled}} -> {error, timeout};
+            {asgi_response, Ref, Result} -> Result
+        end
+    end.
+
+%% So many more pieces of a streamed response may come.
+-spec ack(reference(), pos_integer()) -> ok.
+ack(Ref, Count) ->
+    _ = Ref ! {Ref, ack, Count},
+    ok.
