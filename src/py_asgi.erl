@@ -65,14 +65,27 @@ serve(App, Opts) ->
     end.
 
 start(Options) ->
-    case py_asgi_sup:start_server(Options) of
+    %% What a server that is started again says goes nowhere.
+    Starter = alias([reply]),
+    case py_asgi_sup:start_server(Options#{starter => Starter}) of
         {ok, Pid} ->
-            case ask(Pid, ready) of
-                ok -> {ok, Pid};
-                {error, _} = Error -> Error
-            end;
+            started(Pid, Starter, monitor(process, Pid));
         {error, _} = Error ->
+            _ = unalias(Starter),
             Error
+    end.
+
+started(Pid, Starter, Monitor) ->
+    receive
+        {Starter, Result} ->
+            true = demonitor(Monitor, [flush]),
+            case Result of
+                ok -> {ok, Pid};
+                {error, _} -> Result
+            end;
+        {'DOWN', Monitor, process, Pid, _Why} ->
+            _ = unalias(Starter),
+            {error, not_running}
     end.
 
 %% Listens no more, lets requests be answered within the option `stop_timeout', ends the rest.

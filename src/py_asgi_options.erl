@@ -197,7 +197,9 @@ refused(Format, Args) ->
 %% Keyword arguments for `erlang.serve.Options', which wants seconds.
 -spec for_python(options()) -> #{atom() => term()}.
 for_python(Options) ->
-    Own = [name, app, mounts, app_dir, workers, mode, start_timeout, host, port, uds, reuse_port],
+    Own = [
+        starter, name, app, mounts, app_dir, workers, mode, start_timeout, host, port, uds, reuse_port
+    ],
     maps:map(fun seconds/2, maps:without(Own, Options)).
 
 seconds(Key, Milliseconds) when

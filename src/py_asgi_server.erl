@@ -27,8 +27,6 @@
     sockets :: py_asgi_socket:sockets(),
     address :: #{atom() => term()},
     workers = #{} :: #{pos_integer() => #worker{}},
-    %% Who waits for the start.
-    starters = [] :: [gen_server:from()],
     %% Who waits for the end.
     stoppers = [] :: [gen_server:from()],
     phase = starting :: starting | up | stopping
@@ -70,10 +68,6 @@ started(N, Worker, #state{options = Options, sockets = Sockets}) ->
 
 -spec handle_call(term(), gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call(ready, From, #state{phase = starting, starters = Starters} = State) ->
-    {noreply, State#state{starters = [From | Starters]}};
-handle_call(ready, _From, State) ->
-    {reply, ok, State};
 handle_call({stop, Timeout}, From, #state{stoppers = Stoppers} = State) ->
     after_exit(begin_stop(Timeout, State#state{stoppers = [From | Stoppers]}));
 handle_call(address, _From, #state{address = Address} = State) ->
@@ -97,7 +91,7 @@ handle_cast(_Request, State) ->
 handle_info({worker_ready, N}, #state{workers = Workers} = State) ->
     #{N := Worker} = Workers,
     Up = Worker#worker{status = up, failures = 0},
-    {noreply, tell_starters(State#state{workers = Workers#{N := Up}})};
+    {noreply, if_all_are_up(State#state{workers = Workers#{N := Up}})};
 handle_info({'EXIT', Pid, Why}, #state{workers = Workers} = State) ->
     case [N || {N, #worker{pid = P}} <- maps:to_list(Workers), P =:= Pid] of
         [N] -> worker_ended(N, reason(Why), State);
@@ -112,16 +106,20 @@ handle_info(start_is_late, #state{phase = starting} = State) ->
 handle_info(_Message, State) ->
     {noreply, State}.
 
-tell_starters(#state{phase = starting, workers = Workers, starters = Starters} = State) ->
+if_all_are_up(#state{phase = starting, workers = Workers} = State) ->
     case lists:all(fun(#worker{status = Status}) -> Status =:= up end, maps:values(Workers)) of
         true ->
-            lists:foreach(fun(From) -> gen_server:reply(From, ok) end, Starters),
-            State#state{phase = up, starters = []};
+            ok = tell_starter(ok, State),
+            State#state{phase = up};
         false ->
             State
     end;
-tell_starters(State) ->
+if_all_are_up(State) ->
     State.
+
+tell_starter(Result, #state{options = #{starter := Starter}}) ->
+    _ = Starter ! {Starter, Result},
+    ok.
 
 reason({shutdown, Reason}) -> Reason;
 reason(Reason) -> {context_died, Reason}.
@@ -155,10 +153,8 @@ forget(N, #state{workers = Workers} = State) ->
     State#state{workers = maps:remove(N, Workers)}.
 
 %% The application did not start: whoever waits hears why, when all is gone.
-refuse(Why, #state{starters = []} = State) ->
-    ?LOG_ERROR("py_asgi: ~ts did not start. ~ts", [app(State), py_error:format(Why)]),
-    {stop, {shutdown, Why}, State};
 refuse(Why, State) ->
+    ?LOG_ERROR("py_asgi: ~ts did not start. ~ts", [app(State), py_error:format(Why)]),
     {stop, {shutdown, Why}, State}.
 
 begin_stop(Timeout, #state{phase = stopping} = State) ->
@@ -183,9 +179,9 @@ after_exit(State) ->
     {noreply, State}.
 
 -spec terminate(term(), #state{}) -> ok.
-terminate(Reason, State) ->
-    #state{starters = Starters, stoppers = Stoppers} = wait_for_all(begin_stop(default, State)),
-    lists:foreach(fun(From) -> gen_server:reply(From, {error, reason(Reason)}) end, Starters),
+terminate(Reason, #state{phase = Phase} = State) ->
+    #state{stoppers = Stoppers} = wait_for_all(begin_stop(default, State)),
+    Phase =:= starting andalso tell_starter({error, reason(Reason)}, State),
     lists:foreach(fun(From) -> gen_server:reply(From, ok) end, Stoppers).
 
 wait_for_all(#state{workers = Workers} = State) when map_size(Workers) =:= 0 ->
