@@ -15,6 +15,16 @@ class AppNotFound(Exception):
 
 def load(name: str, *, factory: bool = False, wsgi: bool = False) -> Any:
     """The object ``app`` of the module ``main`` for ``main:app``; with `factory`, its result."""
+    found = find(name)
+    if factory:
+        found = found()
+    if not callable(found):
+        raise AppNotFound(f"{name} is a {type(found).__name__}, and can't be called")
+    return found if wsgi else as_asgi3(found)
+
+
+def find(name: str) -> Any:
+    """What the name stands for; imports its module."""
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):
         raise AppNotFound(f"{name!r} is not of the form module:attribute")
@@ -30,11 +40,7 @@ def load(name: str, *, factory: bool = False, wsgi: bool = False) -> Any:
             found = getattr(found, attribute)
         except AttributeError:
             raise AppNotFound(f"{module_name!r} has no attribute {path!r}") from None
-    if factory:
-        found = found()
-    if not callable(found):
-        raise AppNotFound(f"{name} is a {type(found).__name__}, and can't be called")
-    return found if wsgi else as_asgi3(found)
+    return found
 
 
 def as_asgi3(app: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import erlang
 from erlang.serve._fresh import fresh
-from erlang.serve._load import load
+from erlang.serve._load import find, load
 from erlang.serve._mounts import Mounts
 from erlang.serve._options import Options
 from erlang.serve._server import Server
@@ -33,7 +33,7 @@ async def work(
     """Serves on a copy of `fd` until it is told to stop; cancelled, it ends at once."""
     if directory is not None and directory not in sys.path:
         sys.path.insert(0, directory)
-    made = make(app, mounts)
+    made = await make(app, mounts)
     server = Server(made, Options(fd=os.dup(fd), **options))
     await server.start()
     worker = Worker(owner, server, app, mounts)
@@ -43,8 +43,11 @@ async def work(
         await server.stop(0.0)
 
 
-def make(app: App, mounts: list[tuple[str, App]]) -> Any:
+async def make(app: App, mounts: list[tuple[str, App]]) -> Any:
     """The application, with others below it."""
+    for _, name in (app, *(mounted for _, mounted in mounts)):
+        # In a thread: who is served already does not wait for an import.
+        await asyncio.to_thread(find, name)
     main = _made(*app)
     if not mounts:
         return main
@@ -102,7 +105,7 @@ class Worker:
         apps = [self._app, *(app for _, app in self._mounts)]
         names = [name.partition(":")[0] for _, name in apps] if anew else []
         with fresh(names):
-            await self._server.reload(make(self._app, self._mounts))
+            await self._server.reload(await make(self._app, self._mounts))
 
 
 def _class_name(error: BaseException) -> str:
