@@ -170,6 +170,20 @@ steps() ->
             answer => "#{sum := 45150}"
         },
         #{
+            title => "A web application served by the node (WSGI here; ASGI is the same)",
+            code => [
+                "App = {wsgi, \"wsgiref.simple_server:demo_app\"}.",
+                "{ok, Server} = py_asgi:serve(App, #{port => 0}).",
+                "{ok, Socket} = gen_tcp:connect(\"127.0.0.1\", py_asgi:port(Server),\n"
+                "                               [binary, {active, false}]).",
+                "gen_tcp:send(Socket, \"GET / HTTP/1.1\\r\\nhost: tour\\r\\n\\r\\n\").",
+                "{ok, Response} = gen_tcp:recv(Socket, 15).",
+                "py_asgi:stop(Server).",
+                "Response."
+            ],
+            answer => "<<\"HTTP/1.1 200 OK\">>"
+        },
+        #{
             title => "1000 processes at once",
             code => ["py_tour:callers(1000, 20, fun() -> py:call(math, sqrt, [16]) end)."],
             answer => "{20000, calls, _, per_second}"

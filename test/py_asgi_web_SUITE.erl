@@ -9,6 +9,7 @@
     fastapi_streams_and_works_in_the_background/1,
     fastapi_keeps_sessions_and_cookies/1,
     fastapi_failing_is_a_500/1,
+    fastapi_in_a_sub_interpreter_is_refused_with_the_reason/1,
     a_chat_between_a_websocket_and_erlang/1,
     starlette_routes_and_mounts/1,
     django_serves/1,
@@ -119,6 +120,14 @@ fastapi_failing_is_a_500(_Config) ->
         ?assertMatch({500, _, _}, py_http:get(Port, "/fails")),
         ?assertMatch({200, _, _}, py_http:get(Port, "/items/1"))
     end).
+
+%% An extension module of pydantic does not allow it.
+fastapi_in_a_sub_interpreter_is_refused_with_the_reason(_Config) ->
+    case py_asgi:serve("py_asgi_fastapi:app", #{port => 0, mode => subinterp}) of
+        {error, not_supported} -> ?assertEqual(multi_executor, py:execution_mode());
+        {error, {'ModuleNotFoundError', Why, _}} -> {skip, Why};
+        Refused -> ?assertReason({'ImportError', _, _}, Refused)
+    end.
 
 a_chat_between_a_websocket_and_erlang(_Config) ->
     served("py_asgi_fastapi:app", fun(Port) ->

@@ -27,6 +27,7 @@
     virtual_environments/1,
     security/1,
     serving_asgi/1,
+    from_uvicorn/1,
     every_page_has_a_test_case/1,
     every_link_within_the_project_leads_somewhere/1,
     what_the_architecture_names_exists/1,
@@ -59,6 +60,7 @@ all() ->
         virtual_environments,
         security,
         serving_asgi,
+        from_uvicorn,
         every_page_has_a_test_case,
         every_link_within_the_project_leads_somewhere,
         what_the_architecture_names_exists,
@@ -108,6 +110,8 @@ threading(Config) -> page("docs/threading.md", Config).
 virtual_environments(Config) -> page("docs/virtual-environments.md", Config).
 security(Config) -> page("docs/security.md", Config).
 serving_asgi(Config) -> page("docs/serving-asgi.md", Config).
+
+from_uvicorn(Config) -> page("docs/from-uvicorn.md", Config).
 
 every_page_has_a_test_case(Config) ->
     Pages = filelib:wildcard("*.md", filename:join(proplists:get_value(root, Config), "docs")),
