@@ -7,7 +7,6 @@ import contextvars
 import gc
 import subprocess
 import sys
-import threading
 import weakref
 
 import pytest
@@ -142,26 +141,6 @@ def test_a_delay_or_a_time_of_none_is_refused(loop: Loop) -> None:
         loop.call_at(None, print)  # type: ignore[arg-type]
 
 
-def test_each_callback_has_its_own_copy_of_the_context(loop: Loop) -> None:
-    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
-    seen: list[int] = []
-
-    def change() -> None:
-        seen.append(variable.get())
-        variable.set(variable.get() + 10)
-
-    variable.set(1)
-    loop.call_soon(change)
-    loop.call_soon(change)
-    given = contextvars.copy_context()
-    loop.call_soon(change, context=given)
-    loop.call_soon(change, context=given)
-    loop.call_soon(change, context=None)
-    turn(loop)
-    assert seen == [1, 1, 1, 11, 1]
-    assert variable.get() == 1
-
-
 def test_an_exception_in_a_callback_reaches_the_handler_and_the_loop_goes_on(loop: Loop) -> None:
     heard: list[tuple[Loop, dict[str, object]]] = []
     ran: list[str] = []
@@ -253,41 +232,6 @@ def test_a_running_loop_can_not_be_closed(loop: Loop) -> None:
     loop.run_until_complete(main())
 
 
-def test_call_soon_threadsafe_wakes_a_loop_that_sleeps(loop: Loop) -> None:
-    threads = [
-        threading.Timer(0.01, loop.call_soon_threadsafe, (loop.stop,)),
-        threading.Thread(target=lambda: [loop.call_soon_threadsafe(int) for _ in range(1000)]),
-    ]
-    loop.call_later(30, pytest.fail, "nobody woke the loop")
-    for thread in threads:
-        thread.start()
-    loop.run_forever()
-    for thread in threads:
-        thread.join()
-
-
-def test_many_threads_lose_no_callback(loop: Loop) -> None:
-    count, ran = 2000, 0
-
-    def one() -> None:
-        nonlocal ran
-        ran += 1
-        if ran == 4 * count:
-            loop.stop()
-
-    def post() -> None:
-        for _ in range(count):
-            loop.call_soon_threadsafe(one)
-
-    threads = [threading.Thread(target=post) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    loop.run_forever()
-    for thread in threads:
-        thread.join()
-    assert ran == 4 * count
-
-
 def test_debug_mode_names_slow_callbacks_and_wrong_threads(
     loop: Loop, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -359,54 +303,8 @@ def test_one_turn_at_a_time_by_run_once() -> None:
     loop.close()
 
 
-def test_call_soon_from_a_foreign_thread_is_safe_without_debug() -> None:
-    loop = erlang.new_event_loop()
-    ran: list[int] = []
-
-    def elsewhere() -> None:
-        for number in range(100):
-            loop.call_soon(ran.append, number)
-            loop.call_later(0, ran.append, number).cancel()
-        loop.call_later(0.001, loop.stop)
-
-    thread = threading.Thread(target=elsewhere)
-    loop.call_later(0.001, thread.start)
-    loop.run_forever()
-    thread.join()
-    assert ran == list(range(100))
-    loop.close()
-
-
 def test_importing_erlang_does_not_import_asyncio() -> None:
     code = (
         "import sys, erlang; assert 'asyncio' not in sys.modules; erlang.new_event_loop().close()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_context_of_a_handle_is_seen_by_the_collector_once_others_have_it(loop: Loop) -> None:
-    variable: contextvars.ContextVar[object] = contextvars.ContextVar("variable")
-
-    class Value:
-        context: contextvars.Context
-
-    value = Value()
-    gone = weakref.ref(value)
-    variable.set(value)
-    handles = [loop.call_soon(lambda: None), loop.call_later(0, lambda: None)]
-    dropped = [loop.call_soon(lambda: None), loop.call_later(60, lambda: None)]
-    gc.collect()
-    for handle in dropped:
-        handle.cancel()
-    del dropped, handle
-    # A cycle through the context, which nothing but the collector can end.
-    value.context = handles[0]._context  # type: ignore[attr-defined]
-    assert gc.is_tracked(value.context)
-    assert value.context[variable] is value
-    loop.call_later(0.001, loop.stop)
-    loop.run_forever()
-    variable.set(None)
-    del value, handles
-    loop.close()
-    gc.collect()
-    assert gone() is None

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import platform
-import resource
 import socket
 import struct
 import subprocess
@@ -216,56 +213,6 @@ def test_a_stream_hears_of_a_reset_in_read_and_in_drain(loop: Loop) -> None:
                 await writer.wait_closed()
 
     run(loop, main)
-
-
-def test_out_of_descriptors_a_server_says_so_and_serves_later(
-    loop: Loop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The real thing: no descriptor is left when the connections come."""
-    monkeypatch.setattr("asyncio.constants.ACCEPT_RETRY_DELAY", 0.02)
-    heard: list[dict[str, Any]] = []
-
-    async def main(loop: Loop) -> None:
-        made: list[Peer] = []
-
-        def factory() -> Peer:
-            made.append(Peer())
-            return made[-1]
-
-        server = await loop.create_server(factory, "127.0.0.1", 0)
-        loop.set_exception_handler(lambda _, context: heard.append(context))
-        clients = [socket.socket() for _ in range(5)]
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-        fill = [os.dup(0)]
-        while fill[-1] <= highest:
-            fill.append(os.dup(0))
-        os.close(fill.pop())
-        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, limits[1]))
-        try:
-            for client in clients:
-                client.connect(server.sockets[0].getsockname())
-            while not heard:
-                await asyncio.sleep(0.001)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-            for descriptor in fill:
-                os.close(descriptor)
-        while len(made) < 5:
-            await asyncio.sleep(0.001)
-        assert server.is_serving()
-        for client, peer in zip(clients, made, strict=True):
-            client.close()
-            await peer.ended.wait()
-            peer.transport.close()
-            await peer.lost
-        server.close()
-        await server.wait_closed()
-        loop.set_exception_handler(None)
-
-    loop.run_until_complete(asyncio.wait_for(main(loop), 120))
-    assert all("out of system resource" in context["message"] for context in heard)
-    assert all(context["exception"].errno == errno.EMFILE for context in heard)
 
 
 class Unusual(BaseException):

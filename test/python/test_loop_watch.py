@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -145,3 +146,14 @@ def test_control_c_interrupts_a_loop_that_sleeps(loop: Loop) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             loop.run_until_complete(task)
+
+
+def test_a_descriptor_of_a_transport_is_not_for_readers(loop: Loop) -> None:
+    async def main() -> None:
+        mine, theirs = socket.socketpair()
+        transport, _ = await loop.create_connection(asyncio.Protocol, sock=mine)
+        number = transport.get_extra_info("socket").fileno()
+        with theirs, contextlib.closing(transport), pytest.raises(RuntimeError, match="is used by"):
+            loop.add_reader(number, print)
+
+    loop.run_until_complete(main())
