@@ -15,7 +15,8 @@
     a_context_that_sleeps_in_its_loop_is_interrupted/1,
     a_served_connection_is_answered/1,
     a_child_process_tells_its_exit_code/1,
-    a_loop_is_turned_by_hand/1
+    a_loop_is_turned_by_hand/1,
+    the_first_import_may_be_any_module_of_the_package/1
 ]).
 
 all() ->
@@ -92,3 +93,22 @@ a_child_process_tells_its_exit_code(_Config) ->
 
 a_loop_is_turned_by_hand(_Config) ->
     ?assertEqual({ok, [1, 2]}, py:call(py_runs, by_hand, [])).
+
+%% asyncio's first import sets our policy, whoever begins it.
+the_first_import_may_be_any_module_of_the_package(_Config) ->
+    Modules = ["erlang._loop", "erlang._run", "erlang._loop_tls", "erlang_loop"],
+    [?assertEqual({0, <<"ErlangEventLoop">>}, loop_after_import(Name)) || Name <- Modules].
+
+%% In a node of its own: the name of the loop that plain asyncio makes, and the node's exit status.
+loop_after_import(Module) ->
+    Python =
+        "import " ++ Module ++ ", asyncio, erlang\n"
+        "async def name(): return type(asyncio.get_running_loop()).__name__\n"
+        "found = asyncio.run(name())\n",
+    Code = io_lib:format(
+        "{ok, _} = application:ensure_all_started(erlang_python), ok = py:exec(<<~p>>),"
+        "{ok, Name} = py:eval(<<\"found\">>), io:format(\"~~ts\", [Name]), init:stop().",
+        [Python]
+    ),
+    {Status, Output, _} = py_test:run_node(lists:flatten(Code), 60_000),
+    {Status, Output}.

@@ -174,9 +174,6 @@ def __getattr__(name: str) -> Any:
     if name in _PARTS:
         return importlib.import_module(f"erlang.{name}")
     if name in _LATER:
-        if name != "SharedDict":
-            # First: in a node its import brings our loop, which must not be half imported then.
-            importlib.import_module("asyncio")
         value = getattr(importlib.import_module(_LATER[name]), name)
         globals()[name] = value
         return value

@@ -156,13 +156,14 @@ def _choose_loop(ours: bool) -> None:
     import asyncio
     import warnings
 
-    from erlang._run import ErlangEventLoopPolicy
+    from erlang._policy import policy_class
 
+    policy = policy_class()
     with warnings.catch_warnings():
         # Python 3.14 says that policies will go.
         warnings.simplefilter("ignore", DeprecationWarning)
-        if ours != isinstance(asyncio.get_event_loop_policy(), ErlangEventLoopPolicy):
-            asyncio.set_event_loop_policy(ErlangEventLoopPolicy() if ours else None)
+        if ours != isinstance(asyncio.get_event_loop_policy(), policy):
+            asyncio.set_event_loop_policy(policy() if ours else None)
 
 
 def asyncio_policy(ours: bool) -> None:

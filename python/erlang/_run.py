@@ -1,8 +1,5 @@
 """The ways to a loop: run, policy, install; and what kind of interpreter this is."""
 
-# The policies of asyncio have no types where they are private.
-# mypy: disable-error-code="attr-defined,misc,valid-type"
-
 from __future__ import annotations
 
 import asyncio
@@ -12,7 +9,8 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from erlang._loop import ErlangEventLoop, new_event_loop
+from erlang._loop import new_event_loop
+from erlang._policy import policy_class
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -28,21 +26,7 @@ def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None) -> T:
         return runner.run(main)
 
 
-def _base_policy() -> Any:
-    unix_events: Any = importlib.import_module("asyncio.unix_events")
-    for name in ("_UnixDefaultEventLoopPolicy", "_DefaultEventLoopPolicy"):
-        if hasattr(unix_events, name):
-            return getattr(unix_events, name)
-    return object
-
-
-class ErlangEventLoopPolicy(_base_policy()):
-    """Makes every loop of asyncio an ErlangEventLoop."""
-
-    _loop_factory = ErlangEventLoop
-
-
-EventLoopPolicy = ErlangEventLoopPolicy
+EventLoopPolicy = ErlangEventLoopPolicy = policy_class()
 
 
 def install() -> None:
