@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import threading
 import weakref
+
+import pytest
 
 Loop = asyncio.AbstractEventLoop
 
@@ -61,3 +64,92 @@ def test_the_context_of_a_handle_is_seen_by_the_collector_once_others_have_it(lo
     loop.close()
     gc.collect()
     assert gone() is None
+
+
+def test_a_callback_of_another_thread_runs_in_a_copy_of_that_threads_context(loop: Loop) -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="none")
+    seen: list[str] = []
+
+    def elsewhere() -> None:
+        variable.set("there")
+        loop.call_soon_threadsafe(lambda: seen.append(variable.get()))
+        variable.set("later")
+        loop.call_soon_threadsafe(lambda: seen.append(variable.get()))
+        loop.call_soon_threadsafe(loop.stop)
+
+    variable.set("here")
+    thread = threading.Thread(target=elsewhere)
+    loop.call_soon(thread.start)
+    loop.run_forever()
+    thread.join()
+    assert seen == ["there", "later"]
+
+
+def test_a_timer_has_the_context_of_the_time_it_was_set(loop: Loop) -> None:
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+    seen: list[int] = []
+    for number in range(3):
+        variable.set(number)
+        loop.call_later(0, lambda: (seen.append(variable.get()), variable.set(99)))
+    loop.call_later(0.001, loop.stop)
+    loop.run_forever()
+    assert seen == [0, 1, 2]
+    assert variable.get() == 2
+
+
+def test_a_token_is_of_the_callback_that_got_it(loop: Loop) -> None:
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+    tokens: list[contextvars.Token[int]] = []
+    failures: list[type[BaseException] | None] = []
+
+    def change() -> None:
+        tokens.append(variable.set(1))
+
+    def reset() -> None:
+        with pytest.raises(ValueError, match="different Context") as failed:
+            variable.reset(tokens[0])
+        failures.append(failed.type)
+
+    loop.call_soon(change)
+    loop.call_soon(reset)
+    loop.call_soon(reset)
+    turn(loop)
+    assert failures == [ValueError, ValueError]
+
+
+def test_what_a_callback_has_set_is_let_go_when_it_has_run(loop: Loop) -> None:
+    class Value:
+        pass
+
+    variable: contextvars.ContextVar[Value] = contextvars.ContextVar("variable")
+    alive: list[weakref.ref[Value]] = []
+    seen: list[bool] = []
+
+    def change() -> None:
+        value = Value()
+        alive.append(weakref.ref(value))
+        variable.set(value)
+
+    loop.call_soon(change)
+    loop.call_soon(lambda: seen.append(alive[0]() is None))
+    turn(loop)
+    assert seen == [True]
+
+
+def test_the_context_of_a_handle_shows_what_its_callback_has_set(loop: Loop) -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="none")
+    heard: list[asyncio.Handle] = []
+    loop.set_exception_handler(lambda _, context: heard.append(context["handle"]))
+
+    def fail() -> None:
+        variable.set("failed")
+        raise ValueError("on purpose")
+
+    variable.set("before")
+    held = loop.call_soon(variable.set, "after")
+    loop.call_soon(fail)
+    if hasattr(held, "get_context"):
+        assert held.get_context()[variable] == "before"
+    turn(loop)
+    assert held._context[variable] == "after"  # type: ignore[attr-defined]
+    assert heard[0]._context[variable] == "failed"  # type: ignore[attr-defined]

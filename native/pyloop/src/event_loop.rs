@@ -4,6 +4,7 @@
 //! through the inbox (I5). Never: lets a borrow of the reactor live while Python runs (I3).
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -110,6 +111,8 @@ pub struct LoopCore {
     /// The way to the reactor now: `reactor`, or what `turn` lent for the callback that runs.
     current: Cell<*mut LoopReactor>,
     post: Post<Work>,
+    /// Work of other attached threads: the GIL is its lock. Where there is none it goes by `post`.
+    guests: RefCell<VecDeque<Work>>,
     closed: Cell<bool>,
     debug: Cell<bool>,
     stopping: Cell<bool>,
@@ -146,6 +149,32 @@ impl LoopCore {
         // SAFETY: the loop's thread, or no thread runs the loop and this one is attached; `body`
         // is the only user: whoever lent `current` waits for the callback to return.
         body(unsafe { &mut *self.current.get() })
+    }
+
+    /// Takes work of another attached thread to the loop's own.
+    #[inline]
+    fn leave(&self, work: Work) {
+        if pyrt::FREE_THREADED {
+            // The inbox refuses only when the loop object itself is going.
+            let _ = self.post.post(work);
+            return;
+        }
+        self.guests.borrow_mut().push_back(work);
+        self.post.nudge();
+    }
+
+    /// What other threads have left, in their order.
+    #[inline]
+    fn collect(&self, ready: &mut VecDeque<Work>) {
+        let mut guests = self.guests.borrow_mut();
+        if guests.is_empty() {
+            return;
+        }
+        if ready.is_empty() {
+            std::mem::swap(ready, &mut guests);
+        } else {
+            ready.append(&mut guests);
+        }
     }
 
     /// Whether the calling thread may use the reactor.
@@ -192,6 +221,7 @@ impl LoopCore {
     /// Drops all that waits in the loop, outside of any borrow: it may run Python.
     fn drop_all(&self) {
         drop(self.reactor(LoopReactor::clear));
+        drop(self.guests.take());
         self.io.keys.borrow_mut().clear();
         drop(self.io.flushes.take());
     }
@@ -240,6 +270,7 @@ impl Native for LoopCore {
             reactor,
             current: Cell::new(reactor),
             post,
+            guests: RefCell::default(),
             closed: Cell::new(false),
             debug: Cell::new(false),
             stopping: Cell::new(false),

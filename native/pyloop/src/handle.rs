@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use pyrt::deferred::{Call, Comparison, Deferrable};
+use pyrt::deferred::{Call, Comparison, Deferrable, Scratch};
 use pyrt::module::{END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter};
 use pyrt::{Attached, Member, Obj, PyResult, call_getter, call_method};
@@ -94,7 +94,7 @@ fn cancel<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Ob
 }
 
 fn run<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-    call.run(py)?;
+    call.run(py, &Scratch::default())?;
     Ok(Obj::none(py))
 }
 
@@ -107,7 +107,7 @@ fn arguments<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py,
 }
 
 fn context<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-    Ok(call.context(py).unwrap_or_else(|| Obj::none(py)))
+    Ok(call.context(py)?.unwrap_or_else(|| Obj::none(py)))
 }
 
 fn is_cancelled<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {

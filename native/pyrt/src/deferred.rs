@@ -18,8 +18,11 @@ use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyError, PyResult};
 
 pub mod slots;
+mod surrounding;
 
 use slots::{compare, dealloc, hash, repr};
+use surrounding::Stay;
+pub use surrounding::{Scratch, Surrounding};
 
 /// A class of calls put off; `Self` is what an instance holds besides the call.
 pub trait Deferrable: Sized + 'static {
@@ -56,37 +59,10 @@ type Raw = Cell<*mut ffi::PyObject>;
 struct Record<T> {
     head: ffi::PyVarObject,
     extra: ManuallyDrop<T>,
-    /// With the mark `HIDDEN` while the garbage collector does not see it.
-    context: Raw,
+    context: ManuallyDrop<Stay>,
     /// NULL once cleared. Just before the arguments: vectorcall may borrow this place.
     callback: Raw,
     args: [Raw; 0],
-}
-
-/// The context that a call runs in.
-pub enum Surrounding<'py> {
-    Plain(Obj<'py>),
-    /// Made for this call, so nobody else has it, and the garbage collector need not look at it
-    /// each time while it waits: it could not reach it.
-    Hidden(Obj<'py>),
-}
-
-/// An object is aligned: the lowest bit of its address is free.
-const HIDDEN: usize = 1;
-
-impl Surrounding<'_> {
-    fn into_raw(self) -> *mut ffi::PyObject {
-        match self {
-            // Without the GIL the collector has no list to be taken off.
-            Surrounding::Hidden(context) if !crate::FREE_THREADED => {
-                let raw = context.into_ptr();
-                // SAFETY: I1, attached; an object of a class that the collector knows.
-                unsafe { ffi::PyObject_GC_UnTrack(raw.cast()) };
-                raw.map_addr(|address| address | HIDDEN)
-            }
-            Surrounding::Plain(context) | Surrounding::Hidden(context) => context.into_ptr(),
-        }
-    }
 }
 
 /// An owned reference to a call put off.
@@ -155,8 +131,8 @@ impl<T: Deferrable> Call<T> {
         let place = record.as_ptr();
         // SAFETY: fresh memory of this layout.
         unsafe { (&raw mut (*place).extra).write(ManuallyDrop::new(extra)) };
-        // SAFETY: as above; the reference moves in.
-        unsafe { (&raw mut (*place).context).write(Cell::new(context.into_raw())) };
+        // SAFETY: as above.
+        unsafe { (&raw mut (*place).context).write(ManuallyDrop::new(Stay::new(context))) };
         // SAFETY: as above; a reference of its own.
         unsafe { (&raw mut (*place).callback).write(Cell::new(callback.clone().into_ptr())) };
         // SAFETY: as many places as arguments follow the record.
@@ -223,25 +199,11 @@ impl<T: Deferrable> Call<T> {
         Some(tuple.finish())
     }
 
-    /// The context, which the collector sees from now on.
-    #[inline]
-    fn shown_context(&self) -> Option<NonNull<ffi::PyObject>> {
-        let place = &self.record().context;
-        let raw = place.get();
-        if raw.addr() & HIDDEN == 0 {
-            return NonNull::new(raw);
-        }
-        let raw = raw.map_addr(|address| address & !HIDDEN);
-        place.set(raw);
-        // SAFETY: I1, attached; an object that `into_raw` has taken off the collector's list.
-        unsafe { ffi::PyObject_GC_Track(raw.cast()) };
-        NonNull::new(raw)
-    }
-
-    pub fn context<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
-        let raw = self.shown_context()?;
+    /// The context that it runs in, unless it has none any more.
+    pub fn context<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
+        let raw = self.record().context.context(py)?;
         // SAFETY: the record owns a reference.
-        Some(unsafe { Obj::from_borrowed(py, raw) })
+        Ok(raw.map(|raw| unsafe { Obj::from_borrowed(py, raw) }))
     }
 
     /// Whether nobody else has a reference.
@@ -251,23 +213,39 @@ impl<T: Deferrable> Call<T> {
     }
 
     /// Runs the callback in its context. A cleared call does nothing.
-    pub fn run<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
-        let (Some(callback), Some(context)) = (
-            NonNull::new(self.record().callback.get()),
-            self.shown_context(),
-        ) else {
+    #[inline]
+    pub fn run<'py>(&self, py: Attached<'py>, scratch: &Scratch) -> PyResult<'py, ()> {
+        let Some(callback) = NonNull::new(self.record().callback.get()) else {
             return Ok(());
         };
-        let args = self.args();
-        if self.is_sole() {
-            // Nobody can clear it meanwhile: the arguments are lent from where they lie, and the
-            // place before them is the callback's own.
-            let count = args.len() | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
-            return enter(py, callback, args.as_ptr().cast(), count, context);
+        if !self.is_sole() {
+            return self.run_seen(py, callback);
         }
+        // Nobody can clear it meanwhile: the arguments are lent from where they lie, and the
+        // place before them is the callback's own.
+        let args = self.args();
+        let count = args.len() | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
+        let run = |context| enter(py, callback, args.as_ptr().cast(), count, context);
+        let stay = &self.record().context;
+        if let Some(done) = stay.run_in_scratch(py, scratch, run) {
+            return done;
+        }
+        stay.context(py)?.map_or(Ok(()), run)
+    }
+
+    /// The same for a call that somebody else has, too.
+    fn run_seen<'py>(
+        &self,
+        py: Attached<'py>,
+        callback: NonNull<ffi::PyObject>,
+    ) -> PyResult<'py, ()> {
         if crate::FREE_THREADED {
             return self.run_shared(py);
         }
+        let Some(context) = self.record().context.context(py)? else {
+            return Ok(());
+        };
+        let args = self.args();
         // It may be cancelled by its own callback: the references are held here.
         let held = [callback, context].map(|raw| {
             // SAFETY: the record owns a reference at this time.
@@ -306,7 +284,7 @@ impl<T: Deferrable> Call<T> {
     /// Without a GIL another thread may cancel it at any moment: all is taken at once.
     fn run_shared<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         let take = || {
-            let (callback, context) = (self.callback(py)?, self.context(py)?);
+            let (callback, context) = (self.callback(py)?, self.context(py).ok()??);
             let args = self.args().iter().filter_map(|raw| NonNull::new(raw.get()));
             // SAFETY: the record owns a reference at this time.
             let args = args.map(|raw| unsafe { Obj::from_borrowed(py, raw) });

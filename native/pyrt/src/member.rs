@@ -34,6 +34,13 @@ impl Member {
         unsafe { Obj::from_borrowed(py, self.0) }
     }
 
+    /// The reference itself.
+    #[inline]
+    pub fn into_obj(self, py: Attached<'_>) -> Obj<'_> {
+        // SAFETY: the reference was the member's, which is gone.
+        unsafe { Obj::from_owned(py, ManuallyDrop::new(self).0) }
+    }
+
     #[inline]
     pub fn is(&self, object: &Obj<'_>) -> bool {
         self.0 == object.non_null()
@@ -124,7 +131,7 @@ impl Place {
     }
 
     pub fn take<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
-        self.0.take().map(|member| member.obj(py))
+        self.0.take().map(|member| member.into_obj(py))
     }
 }
 

@@ -62,6 +62,18 @@ impl<'py> Obj<'py> {
         }
     }
 
+    /// Takes over a reference that is there already.
+    ///
+    /// # Safety
+    /// `ptr` is alive, and the reference belongs to the caller, who gives it up.
+    #[inline]
+    pub(crate) unsafe fn from_owned(_py: Attached<'py>, ptr: NonNull<ffi::PyObject>) -> Self {
+        Obj {
+            ptr,
+            py: PhantomData,
+        }
+    }
+
     /// # Safety
     /// `ptr` is a live object.
     pub unsafe fn from_borrowed(_py: Attached<'py>, ptr: NonNull<ffi::PyObject>) -> Self {

@@ -80,7 +80,17 @@ impl<W, K: Wake + ?Sized> Poster<W, K> {
         Ok(())
     }
 
+    /// Says that there is work which the loop's host has by itself (`Host::collect`): a look for
+    /// posts ends, and so does a sleep.
+    #[inline]
+    pub fn nudge(&self) {
+        // Relaxed: what orders the work itself is the host's own.
+        self.0.posted.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
     /// Wakes the loop if it sleeps.
+    #[inline]
     pub fn wake(&self) {
         // Relaxed load first: a loop that is awake costs no write. The lock of `post` and of
         // `fall_asleep` orders it: whoever found the queue empty had set the mark before.

@@ -28,6 +28,10 @@ pub trait Host<W, S> {
         false
     }
 
+    /// Moves work that others have left with the host itself to the end of `ready`. They leave some
+    /// only where the host has given up what they need for it, and then `Poster::nudge`.
+    fn collect(&mut self, _ready: &mut VecDeque<W>) {}
+
     /// How many nanoseconds to look for posts, with what others need given up, before it sleeps.
     fn linger(&mut self) -> u64 {
         0
@@ -214,6 +218,7 @@ impl<W, S> Reactor<W, S> {
             return Ok(Outcome::Interrupted);
         }
         self.inbox.take(&mut self.ready);
+        host.collect(&mut self.ready);
         self.take_due();
         // Only what is ready now: work that makes work must not starve the descriptors.
         for left in (0..self.ready.len()).rev() {
@@ -299,7 +304,9 @@ impl<W, S> Reactor<W, S> {
                 return self.peek();
             }
         }
-        if !self.inbox.fall_asleep() {
+        // Last: from here to `before_wait` nobody can leave anything with the host.
+        host.collect(&mut self.ready);
+        if !self.ready.is_empty() || !self.inbox.fall_asleep() {
             return self.poller.wait(Some(0));
         }
         host.before_wait();

@@ -2,11 +2,12 @@
 //!
 //! Thread: the one that runs the loop, attached except while it sleeps.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::Ordering;
 
-use pyrt::deferred::{Call, Deferrable};
+use pyrt::deferred::{Call, Deferrable, Scratch};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::running::{Pause, check_signals};
@@ -46,6 +47,7 @@ pub(super) struct Driver<'a, 'py> {
     until: Until,
     /// Looks for visitors in vain, one after another.
     misses: u32,
+    scratch: Scratch,
     /// What ends `run_forever`: `KeyboardInterrupt`, `SystemExit`, a bug in the exception handler.
     failure: Option<PyError<'py>>,
 }
@@ -68,7 +70,7 @@ impl<'py> Driver<'_, 'py> {
     #[inline]
     fn call<T: Deferrable>(&self, call: &Call<T>, lasting: bool) -> PyResult<'py, ()> {
         let py = self.py();
-        let done = match call.run(py) {
+        let done = match call.run(py, &self.scratch) {
             Ok(()) => Ok(()),
             Err(error) => self.report(&call.obj(py), error),
         };
@@ -168,6 +170,11 @@ impl Host<Work, Source> for Driver<'_, '_> {
         self.core.stopwatch.begin();
     }
 
+    #[inline]
+    fn collect(&mut self, ready: &mut VecDeque<Work>) {
+        self.core.collect(ready);
+    }
+
     /// Looking pays while visitors come in quick succession, and only then.
     fn linger(&mut self) -> u64 {
         if !self.core.io.visited.replace(false) {
@@ -264,6 +271,7 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
         slept: false,
         until,
         misses: 0,
+        scratch: Scratch::default(),
         failure: None,
     };
     core.stopwatch.begin();
@@ -301,7 +309,7 @@ fn drive<'py>(core: &LoopCore, driver: &mut Driver<'_, 'py>) -> PyResult<'py, ()
         if until == Until::Once || core.stopping.get() {
             return Ok(());
         }
-        if until == Until::Idle && (busy == STEP - 1 || core.reactor(LoopReactor::is_idle)) {
+        if until == Until::Idle && (busy == STEP - 1 || is_idle(core)) {
             return Ok(());
         }
         busy = if std::mem::take(&mut driver.slept) {
@@ -315,6 +323,10 @@ fn drive<'py>(core: &LoopCore, driver: &mut Driver<'_, 'py>) -> PyResult<'py, ()
             core.stopwatch.begin();
         }
     }
+}
+
+fn is_idle(core: &LoopCore) -> bool {
+    core.guests.borrow().is_empty() && core.reactor(LoopReactor::is_idle)
 }
 
 pub(super) fn run<'py>(
@@ -348,7 +360,8 @@ pub(super) fn step<'py>(
     core.stepped.set(true);
     core.reactor(LoopReactor::rise);
     turns(this, core, Until::Idle)?;
-    let again = core.stopping.get() || !core.reactor(LoopReactor::rest);
+    let again = core.stopping.get()
+        || !(core.guests.borrow().is_empty() && core.reactor(LoopReactor::rest));
     let next = match core.reactor(LoopReactor::next_deadline) {
         _ if again => 0,
         Some(deadline) => deadline.max(1) as i64,

@@ -7,7 +7,6 @@ use std::cell::Cell;
 use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
-use pyrt::running::copy_context;
 use pyrt::{Attached, Member, Obj, PyError, PyResult};
 use reactor::clock;
 
@@ -24,7 +23,7 @@ fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> PyResult<'py, Surround
         if let Some(context) = known.and_then(|names| args.sole_value(names))
             && !context.is_none()
         {
-            return Ok(Surrounding::Plain(context.clone()));
+            return Ok(Surrounding::Given(context.clone()));
         }
         let name = core.types.names.context.get(args.py());
         match args.named(&name) {
@@ -32,13 +31,13 @@ fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> PyResult<'py, Surround
                 if let (None, Some(names)) = (known, args.names()) {
                     remember(core, names);
                 }
-                return Ok(Surrounding::Plain(context.clone()));
+                return Ok(Surrounding::Given(context.clone()));
             }
             Some(_) if args.keywords() == 1 => {}
             _ => refuse_keywords(args, &name)?,
         }
     }
-    copy_context(args.py()).map(Surrounding::Hidden)
+    Surrounding::current(args.py())
 }
 
 /// The tuple is kept, so its address stays its own.
@@ -88,8 +87,7 @@ impl LoopCore {
         if self.is_here() {
             self.reactor(|reactor| reactor.push(work));
         } else {
-            // The inbox refuses only when the loop object itself is going.
-            let _ = self.post.post(work);
+            self.leave(work);
         }
     }
 
@@ -118,7 +116,7 @@ impl LoopCore {
         if self.is_here() {
             self.set_timer(call);
         } else {
-            let _ = self.post.post(Work::Set(call));
+            self.leave(Work::Set(call));
         }
         Ok(handle)
     }
@@ -163,7 +161,7 @@ pub(super) fn call_soon_threadsafe<'py>(
     if core.is_here() && (!pyrt::FREE_THREADED || core.owner.get() != 0) {
         core.reactor(|reactor| reactor.push(Work::Soon(call)));
     } else {
-        let _ = core.post.post(Work::Soon(call));
+        core.leave(Work::Soon(call));
     }
     Ok(handle)
 }

@@ -81,7 +81,7 @@ impl LoopCore {
             ..Plain::default()
         };
         let class = self.types.handle.get(py);
-        let context = Surrounding::Plain(copy_context(py)?);
+        let context = Surrounding::Given(copy_context(py)?);
         let call = Call::new(&class, plain, &callback, args.rest(2), context)?;
         let handle = call.obj(py);
         let old = self

@@ -19,11 +19,9 @@ pub(super) unsafe extern "C" fn dealloc<T: Deferrable>(object: *mut ffi::PyObjec
     // SAFETY: the last reference is gone, nobody else sees the record.
     let call = unsafe { lent::<T>(object) };
     call.clear(py);
-    if let Some(context) = call.shown_context() {
-        // SAFETY: I1, attached; the reference was the record's.
-        unsafe { ffi::Py_DECREF(context.as_ptr()) };
-    }
     // SAFETY: dropped once, here.
+    unsafe { ManuallyDrop::drop(&mut (*object.cast::<Record<T>>()).context) };
+    // SAFETY: as above.
     let extra = unsafe { &mut (*object.cast::<Record<T>>()).extra };
     let _ = contain("dealloc", || {
         // SAFETY: as above.
