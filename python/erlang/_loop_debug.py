@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+class TimerHandle(events.TimerHandle):
+    """asyncio's, which knows its place among the loop's timers."""
+
+    __slots__ = ("_key",)
+    _key: int
+
+
 class DebugMode:
     """Mixed into ErlangEventLoop."""
 
@@ -58,12 +65,18 @@ class DebugMode:
     ) -> events.TimerHandle:
         self._check_thread()
         self._check_callback(callback, "call_at")
-        timer = events.TimerHandle(when, callback, args, self, context)
+        timer = TimerHandle(when, callback, args, self, context)
         if timer._source_traceback:
             del timer._source_traceback[-1]
         timer._scheduled = True
-        self._schedule(timer, when)
+        timer._key = self._schedule(timer, when)
         return timer
+
+    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
+        # Else it would wait among the timers for its time, with its traceback.
+        if handle._scheduled:
+            handle._scheduled = False
+            self._unschedule(handle._key)
 
     def _debug_create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
         task = base_events.BaseEventLoop.create_task(self, coro, **options)

@@ -122,6 +122,20 @@ def test_a_cancelled_timer_does_not_fire_and_lets_go_of_its_arguments(loop: Loop
     loop.run_forever()
 
 
+def test_timers_cancelled_in_debug_mode_are_let_go_of(loop: Loop) -> None:
+    loop.set_debug(True)
+    alive = []
+    for _ in range(1000):
+        timer = loop.call_later(3600, print)
+        alive.append(weakref.ref(timer))
+        timer.cancel()
+    del timer
+    # asyncio removes them at a turn, when they are many.
+    turn(loop)
+    gc.collect()
+    assert sum(ref() is not None for ref in alive) == 0
+
+
 def test_timer_handles_compare_by_time(loop: Loop) -> None:
     first, second = loop.call_at(1e9, print), loop.call_at(2e9, print)
     assert first < second

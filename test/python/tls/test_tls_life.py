@@ -239,6 +239,30 @@ def test_a_connection_that_ended_leaves_nothing_behind(tls: Any) -> None:
         gc.enable()
 
 
+def test_connections_in_debug_mode_leave_no_objects_behind(tls: Any) -> None:
+    tls.loop.set_debug(True)
+    # To say how slow a callback was makes objects, too.
+    tls.loop.slow_callback_duration = 3600
+    counts: list[int] = []
+
+    async def main() -> None:
+        address = await tls.serve(tls.Echo)
+        for number in range(121):
+            client = await tls.connect(tls.Recorder, address)
+            client.transport.write(b"x")
+            await tls.until(lambda client=client: client.got == b"x")
+            client.transport.close()
+            await client.lost
+            if number in (20, 120):
+                await asyncio.sleep(0)
+                gc.collect()
+                counts.append(sum(isinstance(o, asyncio.TimerHandle) for o in gc.get_objects()))
+
+    tls.run(main)
+    # asyncio keeps up to a hundred cancelled timers, each connection has four.
+    assert counts[1] - counts[0] <= 150
+
+
 def test_a_connection_that_nobody_closes_is_told(tls: Any) -> None:
     async def main() -> None:
         await tls.pair()

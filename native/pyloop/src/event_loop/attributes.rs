@@ -9,7 +9,7 @@ use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 35] = [
+pub(super) static METHODS: [Function; 36] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -57,6 +57,12 @@ pub(super) static METHODS: [Function; 35] = [
         c"_schedule",
         schedule::schedule,
         c"A handle of asyncio's own has a time."
+    ),
+    method!(
+        LoopCore,
+        c"_unschedule",
+        schedule::unschedule,
+        c"It has none any more."
     ),
     method!(LoopCore, c"_run", run::run, c"Turns until stop.", open),
     method!(LoopCore, c"_run_once", run::run_once, c"One turn.", open),

@@ -8,7 +8,7 @@ use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::{Attached, Member, Obj, PyError, PyResult};
-use reactor::clock;
+use reactor::{Key, clock};
 
 use super::{Foreign, LoopCore, Work};
 use crate::handle::{Plain, Timer};
@@ -208,7 +208,7 @@ pub(super) fn enqueue<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'p
     Ok(Obj::none(args.py()))
 }
 
-/// `_schedule(handle, when)`: a handle of asyncio's own becomes ready at a time.
+/// `_schedule(handle, when)`: a handle of asyncio's own becomes ready at a time; gives its key.
 pub(super) fn schedule<'py>(
     _this: &Obj<'py>,
     core: &LoopCore,
@@ -217,7 +217,22 @@ pub(super) fn schedule<'py>(
     core.check_here(args.py())?;
     let deadline = clock::from_seconds(args.want(1, "when")?.as_f64()?);
     let work = Work::Other(Foreign(Member::new(args.want(0, "handle")?.clone())));
-    core.reactor(|reactor| reactor.set_timer(deadline, work));
+    let key = core.reactor(|reactor| reactor.set_timer(deadline, work));
+    Obj::int(args.py(), key.to_u64() as i64)
+}
+
+/// `_unschedule(key)`: such a handle was cancelled. Off the loop's thread it waits for its time.
+pub(super) fn unschedule<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let key = args.want(0, "key")?.as_i64()?;
+    if let (true, Some(key)) = (core.is_here(), key) {
+        let key = Key::from_u64(key as u64);
+        // Dropped outside of the reactor.
+        drop(core.reactor(|reactor| reactor.cancel_timer(key)));
+    }
     Ok(Obj::none(args.py()))
 }
 
