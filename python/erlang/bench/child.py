@@ -8,9 +8,9 @@ import json
 import os
 import sys
 
-from erlang.bench import core, loops, network
+from erlang.bench import asgi, core, loops, network
 
-GROUPS = {**core.GROUPS, **network.GROUPS}
+GROUPS = {**core.GROUPS, **network.GROUPS, **asgi.GROUPS}
 
 
 def main() -> None:

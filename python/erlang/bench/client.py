@@ -38,8 +38,8 @@ def secured(sock: socket.socket) -> ssl.SSLSocket:
 
 
 def exchange(socks: list[Any], message: bytes, buffer: bytearray) -> None:
-    """One message on each, then one answer from each."""
-    size = len(message)
+    """One message on each, then one answer from each, which fills the buffer."""
+    size = len(buffer)
     for sock in socks:
         sock.sendall(message)
     for sock in socks:
@@ -68,6 +68,33 @@ def echo(kind: str, address: str, connections: int, size: int, tls: bool) -> Any
     return round_of_all
 
 
+def received(sock: Any) -> int:
+    """How long an answer is that tells the length of its body."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        got += sock.recv(65_536)
+    head, _, body = got.partition(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length:")[1].split()[0])
+    while len(body) < length:
+        body += sock.recv(65_536)
+    return len(head) + 4 + length
+
+
+def http(address: str, connections: int) -> Any:
+    """The same request again and again; all answers to it have one length."""
+    socks: list[Any] = [connect("tcp", address) for _ in range(connections)]
+    request = b"GET / HTTP/1.1\r\nHost: bench\r\nAccept: */*\r\n\r\n"
+    socks[0].sendall(request)
+    size = received(socks[0])
+    buffer = bytearray(size)
+
+    def round_of_all() -> int:
+        exchange(socks, request, buffer)
+        return connections
+
+    return round_of_all
+
+
 def churn(address: str, connections: int, size: int) -> Any:
     message, buffer = b"x" * size, bytearray(size)
 
@@ -90,7 +117,9 @@ def main() -> None:
         sys.stdin.readline()
         print(len(held), flush=True)
         return
-    if kind == "churn":
+    if kind == "http":
+        work = http(address, connections)
+    elif kind == "churn":
         work = churn(address, connections, size)
     else:
         work = echo(kind, address, connections, size, sys.argv[6:] == ["tls"])

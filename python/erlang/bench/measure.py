@@ -15,13 +15,13 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from erlang.bench import core, network
+from erlang.bench import asgi, core, network
 from erlang.bench.loops import BASE, OURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GROUPS = [*core.GROUPS, *network.GROUPS]
+GROUPS = [*core.GROUPS, *network.GROUPS, *asgi.GROUPS]
 # Seconds that a group may take.
 LIMIT = 120.0
 
