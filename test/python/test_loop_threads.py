@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import erlang
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Loop = asyncio.AbstractEventLoop
 
@@ -63,3 +69,165 @@ def test_call_soon_from_a_foreign_thread_is_safe_without_debug() -> None:
     thread.join()
     assert ran == list(range(100))
     loop.close()
+
+
+def hammer(*works: Callable[[], object], rounds: int = 300) -> list[BaseException]:
+    """Runs each of them again and again, two threads for each, all at once."""
+    failures: list[BaseException] = []
+    start = threading.Barrier(2 * len(works))
+
+    def again(work: Callable[[], object]) -> None:
+        start.wait()
+        try:
+            for _ in range(rounds):
+                work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=again, args=(work,)) for work in works * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failures
+
+
+def test_handles_are_cancelled_looked_at_and_run_by_several_threads_at_once(loop: Loop) -> None:
+    handles: list[asyncio.Handle] = []
+    ran: list[int] = []
+
+    def post() -> None:
+        for _ in range(20):
+            handles.append(loop.call_soon_threadsafe(ran.append, 1))
+
+    def look() -> None:
+        for handle in handles[-20:]:
+            repr(handle)
+            handle.cancelled()
+            handle.cancel()
+
+    async def main() -> list[BaseException]:
+        return await asyncio.to_thread(hammer, post, look)
+
+    assert loop.run_until_complete(main()) == []
+    assert len(handles) == 2 * 300 * 20
+    assert all(handle.cancelled() for handle in handles) or ran
+
+
+class Echo(asyncio.Protocol):
+    transport: Any
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(data)
+
+
+def test_a_transport_in_use_may_be_asked_by_other_threads(loop: Loop) -> None:
+    async def main() -> list[BaseException]:
+        mine, theirs = socket.socketpair()
+        transport, _ = await loop.create_connection(Echo, sock=mine)
+        reader, writer = await asyncio.open_connection(sock=theirs)
+        used = asyncio.create_task(use(reader, writer))
+
+        def ask() -> None:
+            assert transport.is_closing() is False
+            assert transport.get_extra_info("socket") is not None
+            assert transport.get_extra_info("no such thing", 7) == 7
+            assert transport.get_write_buffer_size() >= 0
+            assert transport.get_write_buffer_limits()[0] > 0
+            assert transport.is_reading() is True
+            assert isinstance(transport.get_protocol(), Echo)
+            assert repr(transport)
+
+        failures = await asyncio.to_thread(hammer, ask)
+        used.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await used
+        transport.close()
+        writer.close()
+        await writer.wait_closed()
+        return failures
+
+    async def use(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(b"x" * 10_000)
+            await reader.readexactly(10_000)
+
+    assert loop.run_until_complete(main()) == []
+
+
+def test_closing_from_another_thread_loses_the_connection_once() -> None:
+    # asyncio's transports are not made for that.
+    loop = erlang.new_event_loop()
+    lost: list[BaseException | None] = []
+
+    class Counting(asyncio.Protocol):
+        def connection_lost(self, error: BaseException | None) -> None:
+            lost.append(error)
+
+    async def main() -> list[BaseException]:
+        failures = []
+        for _ in range(20):
+            mine, theirs = socket.socketpair()
+            transport, _ = await loop.create_connection(Counting, sock=mine)
+            with theirs:
+                failures += await asyncio.to_thread(hammer, transport.close, rounds=3)
+                theirs.setblocking(False)
+                assert await loop.sock_recv(theirs, 1) == b""
+        return failures
+
+    assert loop.run_until_complete(asyncio.wait_for(main(), 60)) == []
+    assert lost == [None] * 20
+    loop.close()
+
+
+def test_one_of_several_threads_runs_a_loop_and_the_others_are_told() -> None:
+    # With asyncio's loop the first that is told makes it run in all the others.
+    loop = erlang.new_event_loop()
+    refused: list[RuntimeError] = []
+    begun = threading.Event()
+    loop.call_soon(begun.set)
+
+    def run() -> None:
+        try:
+            loop.run_forever()
+        except RuntimeError as error:
+            refused.append(error)
+
+    first = threading.Thread(target=run)
+    first.start()
+    begun.wait(20)
+    others = [threading.Thread(target=run) for _ in range(4)]
+    for thread in others:
+        thread.start()
+    for thread in others:
+        thread.join()
+    with pytest.raises(RuntimeError, match="running"):
+        loop.close()
+    # The one that runs it has not noticed: it still goes by the inbox.
+    loop.call_soon_threadsafe(loop.stop)
+    first.join()
+    assert len(refused) == 4
+    assert not loop.is_running()
+    loop.close()
+
+
+def test_loops_in_several_threads_at_once_have_nothing_in_common() -> None:
+    def one() -> None:
+        async def main() -> None:
+            mine, theirs = socket.socketpair()
+            transport, _ = await asyncio.get_running_loop().create_connection(Echo, sock=mine)
+            reader, writer = await asyncio.open_connection(sock=theirs)
+            for _ in range(20):
+                writer.write(b"x" * 1000)
+                assert await reader.readexactly(1000) == b"x" * 1000
+                await asyncio.sleep(0)
+            writer.close()
+            transport.close()
+            await writer.wait_closed()
+
+        erlang.run(main())
+
+    assert hammer(one, one, rounds=10) == []

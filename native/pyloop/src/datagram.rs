@@ -4,13 +4,14 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use pyrt::error::Builtin;
 use pyrt::native::Native;
 use pyrt::running::in_context;
-use pyrt::{Attached, Obj, Place, PyError, PyResult, Visit};
+use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
 use reactor::Readiness;
 use rustix::net::{AddressFamily, SocketAddrUnix};
 
@@ -150,6 +151,18 @@ impl Native for Datagram {
     fn new<'py>(class: &Obj<'py>) -> PyResult<'py, Self> {
         let text = "transports are made by an event loop";
         Err(PyError::new(class.py(), Builtin::TypeError, text))
+    }
+
+    fn governor(&self) -> Option<&Member> {
+        Some(&self.channel.event_loop)
+    }
+
+    fn is_governed_here(&self, py: Attached<'_>) -> bool {
+        self.channel.core(py).runs_here()
+    }
+
+    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        self.channel.core(this.py()).admit(this, send)
     }
 
     fn traverse(&self, visit: &mut Visit) {

@@ -5,13 +5,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pyrt::deferred::Call;
+use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::native::{self, Native};
-use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
+use pyrt::{Attached, Flag, Member, Number, Obj, Place, PyError, PyResult, Visit};
 use reactor::turn::Post;
 use reactor::{Key, Reactor};
 
@@ -113,17 +114,17 @@ pub struct LoopCore {
     post: Post<Work>,
     /// Work of other attached threads: the GIL is its lock. Where there is none it goes by `post`.
     guests: RefCell<VecDeque<Work>>,
-    closed: Cell<bool>,
-    debug: Cell<bool>,
-    stopping: Cell<bool>,
+    closed: Flag,
+    debug: Flag,
+    stopping: Flag,
     /// This process is a child of the one that made the loop.
-    forked: Cell<bool>,
+    forked: Flag,
     /// A turn is on the stack of some thread.
-    turning: Cell<bool>,
+    turning: Flag,
     /// Somebody runs it step by step and sleeps in between: who comes from elsewhere must wake it.
-    stepped: Cell<bool>,
+    stepped: Flag,
     /// The thread that runs the loop, as Python counts them; 0 for none.
-    owner: Cell<u64>,
+    owner: Number,
     pub(crate) io: Io,
     tasks: Tasks,
     pub(crate) stopwatch: Stopwatch,
@@ -209,6 +210,28 @@ impl LoopCore {
         Err(PyError::new(py, Builtin::RuntimeError, text))
     }
 
+    /// Whether this thread runs the loop: then it does so until it returns.
+    #[inline]
+    pub(crate) fn runs_here(&self) -> bool {
+        self.owner.get() == pyrt::thread::ident()
+    }
+
+    /// A method of a transport, called by a thread that does not run the loop; see `Native::admit`.
+    #[cold]
+    pub(crate) fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        let py = this.py();
+        match send {
+            Some(name) if !self.is_here() => {
+                let (method, class) = (this.getattr_c(name)?, self.types.handle.get(py));
+                let context = Surrounding::current(py)?;
+                let call = Call::new(&class, Plain::default(), &method, &[], context)?;
+                self.leave(Work::Soon(call));
+                Ok(false)
+            }
+            _ => self.check_here(py).map(|()| true),
+        }
+    }
+
     /// A timer was cancelled, on any thread: it has let go of its callback already, so that it
     /// may stay in the heap until it comes up or such ones are many.
     #[inline]
@@ -271,13 +294,13 @@ impl Native for LoopCore {
             current: Cell::new(reactor),
             post,
             guests: RefCell::default(),
-            closed: Cell::new(false),
-            debug: Cell::new(false),
-            stopping: Cell::new(false),
-            forked: Cell::new(false),
-            turning: Cell::new(false),
-            stepped: Cell::new(false),
-            owner: Cell::new(0),
+            closed: Flag::default(),
+            debug: Flag::default(),
+            stopping: Flag::default(),
+            forked: Flag::default(),
+            turning: Flag::default(),
+            stepped: Flag::default(),
+            owner: Number::default(),
             io: Io {
                 keys: RefCell::default(),
                 buffer: RefCell::default(),

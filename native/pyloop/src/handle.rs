@@ -4,29 +4,27 @@
 //! cancelled, and is never used again. To `isinstance` it is asyncio's own class.
 //! Thread: attached ones; a timer is cancelled on any, its loop hears of it.
 
-use std::cell::Cell;
-
 use pyrt::deferred::{Call, Comparison, Deferrable, Scratch};
 use pyrt::module::{END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter};
-use pyrt::{Attached, Member, Obj, PyResult, call_getter, call_method};
+use pyrt::{Attached, Flag, Member, Obj, PyResult, call_getter, call_method};
 
 use crate::event_loop::LoopCore;
 
 /// A callback that runs soon, or whenever a descriptor is ready.
 #[derive(Default)]
 pub struct Plain {
-    pub cancelled: Cell<bool>,
+    pub cancelled: Flag,
     /// Runs again and again: keeps its callback.
     pub lasting: bool,
 }
 
 /// A callback that runs at a time.
 pub struct Timer {
-    pub cancelled: Cell<bool>,
+    pub cancelled: Flag,
     pub when: f64,
     /// It is among the loop's timers.
-    pub set: Cell<bool>,
+    pub set: Flag,
     pub event_loop: Member,
 }
 

@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::rc::Rc;
 
 use pyrt::error::Builtin;
@@ -282,6 +283,18 @@ impl Native for Tls {
 
     fn repr<'py>(&self, this: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
         info::repr(this, self)
+    }
+
+    fn governor(&self) -> Option<&Member> {
+        Some(&self.event_loop)
+    }
+
+    fn is_governed_here(&self, py: Attached<'_>) -> bool {
+        self.core(py).runs_here()
+    }
+
+    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        self.core(this.py()).admit(this, send)
     }
 
     fn traverse(&self, visit: &mut Visit) {

@@ -5,12 +5,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use pyrt::error::Builtin;
 use pyrt::native::Native;
-use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
+use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit, section};
 use reactor::Readiness;
 
 use crate::channel::{Channel, Life, Transport};
@@ -98,6 +99,12 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Uses a stream while no other thread is in a method of it.
+    #[inline]
+    pub(crate) fn alone<T>(transport: &Obj<'_>, body: impl FnOnce(&Stream) -> T) -> T {
+        section::alone(transport, || body(Stream::of(transport)))
+    }
+
     /// The core of a transport object.
     pub fn of<'a>(transport: &'a Obj<'_>) -> &'a Stream {
         // SAFETY: called with what a `Stream` method or a source of the loop gave only.
@@ -281,6 +288,18 @@ impl Native for Stream {
             return pipe::repr(this, self);
         }
         info::repr(this, self)
+    }
+
+    fn governor(&self) -> Option<&Member> {
+        Some(&self.channel.event_loop)
+    }
+
+    fn is_governed_here(&self, py: Attached<'_>) -> bool {
+        self.channel.core(py).runs_here()
+    }
+
+    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        self.channel.core(this.py()).admit(this, send)
     }
 
     fn traverse(&self, visit: &mut Visit) {

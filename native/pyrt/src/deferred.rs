@@ -215,12 +215,12 @@ impl<T: Deferrable> Call<T> {
     /// Runs the callback in its context. A cleared call does nothing.
     #[inline]
     pub fn run<'py>(&self, py: Attached<'py>, scratch: &Scratch) -> PyResult<'py, ()> {
+        if !self.is_sole() {
+            return self.run_seen(py);
+        }
         let Some(callback) = NonNull::new(self.record().callback.get()) else {
             return Ok(());
         };
-        if !self.is_sole() {
-            return self.run_seen(py, callback);
-        }
         // Nobody can clear it meanwhile: the arguments are lent from where they lie, and the
         // place before them is the callback's own.
         let args = self.args();
@@ -234,14 +234,13 @@ impl<T: Deferrable> Call<T> {
     }
 
     /// The same for a call that somebody else has, too.
-    fn run_seen<'py>(
-        &self,
-        py: Attached<'py>,
-        callback: NonNull<ffi::PyObject>,
-    ) -> PyResult<'py, ()> {
+    fn run_seen<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         if crate::FREE_THREADED {
             return self.run_shared(py);
         }
+        let Some(callback) = NonNull::new(self.record().callback.get()) else {
+            return Ok(());
+        };
         let Some(context) = self.record().context.context(py)? else {
             return Ok(());
         };

@@ -10,8 +10,8 @@ use std::ptr::{self, NonNull};
 use pyo3_ffi as ffi;
 
 use crate::error::Builtin;
-use crate::member::Visit;
-use crate::module::{Args, Function};
+use crate::member::{Member, Visit};
+use crate::module::Function;
 use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyError, PyResult, contain};
 
@@ -34,6 +34,22 @@ pub trait Native: Sized + 'static {
     fn repr<'py>(&self, this: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
         let text = format!("<{} object at {:p}>", this.type_name(), this.as_ptr());
         Obj::text(this.py(), &text)
+    }
+
+    /// The object whose thread alone may use the body, where there is no GIL: the loop of a transport.
+    fn governor(&self) -> Option<&Member> {
+        None
+    }
+
+    /// Whether the calling thread is that one, and stays it: the loop runs here.
+    fn is_governed_here(&self, _py: Attached<'_>) -> bool {
+        true
+    }
+
+    /// Lets the calling thread in where nobody else is, with `this` and the governor locked. Else it
+    /// refuses, or has that thread call the method named in `send`; then it is `false`.
+    fn admit<'py>(&self, _this: &Obj<'py>, _send: Option<&CStr>) -> PyResult<'py, bool> {
+        Ok(true)
     }
 
     /// Every object the body refers to.
@@ -280,40 +296,6 @@ pub(crate) fn give<'py>(
     }
 }
 
-/// The body of a method: the instance, what it holds, the arguments.
-pub type Method<T> = for<'a, 'py> fn(&Obj<'py>, &T, &Args<'a, 'py>) -> PyResult<'py, Obj<'py>>;
-
-/// Runs a method for a C call, in a critical section of the object if it `LOCKS`. For `method!`.
-///
-/// # Safety
-/// A `METH_FASTCALL | METH_KEYWORDS` call by an attached thread; `this` is of the class of `T`.
-#[inline]
-pub unsafe fn enter<T: Native, const LOCKS: bool>(
-    method: Method<T>,
-    this: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    count: ffi::Py_ssize_t,
-    names: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: Python calls it attached.
-    let py = unsafe { Attached::assume() };
-    let result = contain("method", || {
-        // SAFETY: Python lends `this` for this call.
-        let this = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(this)) };
-        // SAFETY: lent for this call, as the caller says.
-        let args = unsafe { Args::lent(py, args, count, names) };
-        // SAFETY: the method descriptor has checked the class.
-        let inner = unsafe { body::<T>(&this) };
-        if LOCKS {
-            // SAFETY: attached, and lent for this call.
-            unsafe { locked(this.as_ptr(), || method(&this, inner, &args)) }
-        } else {
-            method(&this, inner, &args)
-        }
-    });
-    give(py, result)
-}
-
 /// Reads an attribute. For `getter!`.
 ///
 /// # Safety
@@ -368,37 +350,6 @@ pub unsafe fn write<T: Native>(
     // SAFETY: the reference that `give` made.
     unsafe { ffi::Py_DECREF(done) };
     0
-}
-
-/// `method!(Type, c"name", body, c"doc")`: an entry of a class's table of methods. With `open` at the
-/// end other threads may be in methods of the object meanwhile: it runs for long.
-#[macro_export]
-macro_rules! method {
-    ($type:ty, $name:expr, $body:path, $doc:expr) => {
-        $crate::method!(@entry $type, $name, $body, $doc, true)
-    };
-    ($type:ty, $name:expr, $body:path, $doc:expr, open) => {
-        $crate::method!(@entry $type, $name, $body, $doc, false)
-    };
-    (@entry $type:ty, $name:expr, $body:path, $doc:expr, $locks:literal) => {{
-        unsafe extern "C" fn call(
-            this: *mut $crate::module::__ffi::PyObject,
-            args: *const *mut $crate::module::__ffi::PyObject,
-            count: $crate::module::__ffi::Py_ssize_t,
-            names: *mut $crate::module::__ffi::PyObject,
-        ) -> *mut $crate::module::__ffi::PyObject {
-            // SAFETY: Python calls it as the flags below say, on an instance of the class.
-            unsafe { $crate::native::enter::<$type, $locks>($body, this, args, count, names) }
-        }
-        $crate::module::Function($crate::module::__ffi::PyMethodDef {
-            ml_name: $name.as_ptr(),
-            ml_meth: $crate::module::__ffi::PyMethodDefPointer {
-                PyCFunctionFastWithKeywords: call,
-            },
-            ml_flags: $crate::module::__ffi::METH_FASTCALL | $crate::module::__ffi::METH_KEYWORDS,
-            ml_doc: $doc.as_ptr(),
-        })
-    }};
 }
 
 /// `getter!(Type, c"name", read)` or `getter!(Type, c"name", read, write)`.

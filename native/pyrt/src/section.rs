@@ -40,6 +40,45 @@ pub(crate) unsafe fn locked<T>(_object: *mut ffi::PyObject, body: impl FnOnce() 
     body()
 }
 
+/// Runs `body` while no other thread is in a section of either object.
+///
+/// # Safety
+/// The thread is attached, and both objects live until `body` has returned.
+#[cfg(Py_GIL_DISABLED)]
+pub(crate) unsafe fn locked_both<T>(
+    one: *mut ffi::PyObject,
+    other: *mut ffi::PyObject,
+    body: impl FnOnce() -> T,
+) -> T {
+    /// Ended when dropped, also when a panic unwinds.
+    struct Section(*mut ffi::PyCriticalSection2);
+    impl Drop for Section {
+        fn drop(&mut self) {
+            // SAFETY: begun below by this thread; dropped once, in the order of the stack.
+            unsafe { ffi::PyCriticalSection2_End(self.0) };
+        }
+    }
+    let mut place = std::mem::MaybeUninit::<ffi::PyCriticalSection2>::uninit();
+    // SAFETY: attached and living objects, says the caller; the place stays until the end.
+    unsafe { ffi::PyCriticalSection2_Begin(place.as_mut_ptr(), one, other) };
+    let _section = Section(place.as_mut_ptr());
+    body()
+}
+
+/// Runs `body`: the GIL keeps the others out.
+///
+/// # Safety
+/// As above.
+#[cfg(not(Py_GIL_DISABLED))]
+#[inline]
+pub(crate) unsafe fn locked_both<T>(
+    _one: *mut ffi::PyObject,
+    _other: *mut ffi::PyObject,
+    body: impl FnOnce() -> T,
+) -> T {
+    body()
+}
+
 /// The same for whoever has the object: between `alone` and its return nobody else is in a method of
 /// it.
 #[inline]

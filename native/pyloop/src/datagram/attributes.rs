@@ -13,15 +13,17 @@ pub(super) static METHODS: [Function; 12] = [
         Datagram,
         c"close",
         close,
-        c"Closes after what is queued was sent."
+        c"Closes after what is queued was sent.",
+        sent
     ),
-    method!(Datagram, c"abort", abort, c"Closes at once."),
+    method!(Datagram, c"abort", abort, c"Closes at once.", sent),
     method!(Datagram, c"_force_close", abort, c"Closes at once."),
     method!(
         Datagram,
         c"is_closing",
         attributes::is_closing,
-        c"Whether it closes or is closed."
+        c"Whether it closes or is closed.",
+        anywhere
     ),
     method!(
         Datagram,
@@ -33,13 +35,15 @@ pub(super) static METHODS: [Function; 12] = [
         Datagram,
         c"get_protocol",
         attributes::get_protocol,
-        c"The protocol."
+        c"The protocol.",
+        anywhere
     ),
     method!(
         Datagram,
         c"get_extra_info",
         attributes::get_extra_info,
-        c"What is known of the endpoint."
+        c"What is known of the endpoint.",
+        anywhere
     ),
     method!(
         Datagram,
@@ -51,13 +55,15 @@ pub(super) static METHODS: [Function; 12] = [
         Datagram,
         c"get_write_buffer_limits",
         attributes::get_limits,
-        c"(low, high)"
+        c"(low, high)",
+        anywhere
     ),
     method!(
         Datagram,
         c"get_write_buffer_size",
         attributes::get_size,
-        c"How much waits to be sent."
+        c"How much waits to be sent.",
+        anywhere
     ),
     END,
 ];

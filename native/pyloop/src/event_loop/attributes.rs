@@ -1,8 +1,9 @@
 //! What Python sees of `LoopCore`: the tables of methods and attributes, and the small ones.
 
+use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter};
-use pyrt::{Obj, PyResult, getter, method};
+use pyrt::{Obj, PyError, PyResult, getter, method};
 use reactor::clock;
 
 use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
@@ -253,6 +254,11 @@ fn wake<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<
 }
 
 fn end<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    // Another thread may have begun to run it.
+    if core.turning.get() {
+        let text = "Cannot close a running event loop";
+        return Err(PyError::new(args.py(), Builtin::RuntimeError, text));
+    }
     core.end();
     Ok(Obj::none(args.py()))
 }
@@ -307,7 +313,10 @@ fn set_thread<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyRes
     } else {
         value.as_i64()?
     };
-    core.owner.set(owner.unwrap_or(0) as u64);
+    // Not while another thread runs it: one that tried to, and was refused, says so here.
+    if !core.turning.get() || core.runs_here() {
+        core.owner.set(owner.unwrap_or(0) as u64);
+    }
     Ok(())
 }
 
@@ -327,6 +336,7 @@ fn set_factory<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyRe
 }
 
 fn get_timers<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
+    core.check_here(this.py())?;
     let count = core.reactor(|reactor| reactor.timers());
     Obj::int(this.py(), count as i64)
 }

@@ -251,18 +251,16 @@ impl Host<Work, Source> for Driver<'_, '_> {
 fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, ()> {
     let py = this.py();
     // From here on other threads go through the inbox: so what they did before is done.
-    let (running, before) = section::alone(this, || {
-        let running = core.turning.replace(true);
-        let owner = core.owner.get();
-        if !running {
-            core.owner.set(pyrt::thread::ident());
+    let before = section::alone(this, || {
+        core.check_closed(py)?;
+        if core.turning.replace(true) {
+            let text = "This event loop is already running";
+            return Err(PyError::new(py, Builtin::RuntimeError, text));
         }
-        (running, owner)
-    });
-    if running {
-        let text = "This event loop is already running";
-        return Err(PyError::new(py, Builtin::RuntimeError, text));
-    }
+        let owner = core.owner.get();
+        core.owner.set(pyrt::thread::ident());
+        Ok(owner)
+    })?;
     let _here = crate::visit::runs_here(core.visitors());
     let mut driver = Driver {
         core,

@@ -2,12 +2,10 @@
 //!
 //! Thread: the loop's own, or any other by way of the inbox.
 
-use std::cell::Cell;
-
 use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
-use pyrt::{Attached, Member, Obj, PyError, PyResult};
+use pyrt::{Attached, Flag, Member, Obj, PyError, PyResult};
 use reactor::{Key, clock};
 
 use super::{Foreign, LoopCore, Work};
@@ -105,9 +103,9 @@ impl LoopCore {
         let callback = args.want(1, "callback")?;
         let context = context(self, args)?;
         let timer = Timer {
-            cancelled: Cell::new(false),
+            cancelled: Flag::default(),
             when,
-            set: Cell::new(false),
+            set: Flag::default(),
             event_loop: Member::new(this.clone()),
         };
         let class = self.types.timer.get(py);

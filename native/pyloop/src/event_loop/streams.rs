@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 
 use pyrt::error::Builtin;
 use pyrt::module::Args;
-use pyrt::{Attached, Obj, PyError, PyResult};
+use pyrt::{Attached, Obj, PyError, PyResult, section};
 use reactor::{Key, Readiness};
 
 use super::watch::{lend, want_fd};
@@ -64,7 +64,7 @@ impl LoopCore {
         let mut done = Ok(());
         for transport in self.io.flushes.take() {
             let transport = transport.0.obj(py);
-            let flushed = Stream::of(&transport).end_of_turn(&transport);
+            let flushed = Stream::alone(&transport, |stream| stream.end_of_turn(&transport));
             done = done.and(flushed);
         }
         done
@@ -72,20 +72,24 @@ impl LoopCore {
 
     /// A transport of either class is started.
     pub(super) fn start<'py>(&self, transport: &Obj<'py>) -> PyResult<'py, ()> {
-        if transport.is_exactly(&self.types.datagram.get(transport.py())) {
-            Datagram::of(transport).start(transport)
-        } else {
-            Stream::of(transport).start(transport)
-        }
+        section::alone(transport, || {
+            if transport.is_exactly(&self.types.datagram.get(transport.py())) {
+                Datagram::of(transport).start(transport)
+            } else {
+                Stream::of(transport).start(transport)
+            }
+        })
     }
 
     /// A transport of either class is lost.
     pub(super) fn lost<'py>(&self, transport: &Obj<'py>) -> PyResult<'py, ()> {
-        if transport.is_exactly(&self.types.datagram.get(transport.py())) {
-            Datagram::of(transport).lost(transport)
-        } else {
-            Stream::of(transport).lost(transport)
-        }
+        section::alone(transport, || {
+            if transport.is_exactly(&self.types.datagram.get(transport.py())) {
+                Datagram::of(transport).lost(transport)
+            } else {
+                Stream::of(transport).lost(transport)
+            }
+        })
     }
 
     /// Whether callbacks or a transport have the descriptor.
@@ -174,6 +178,7 @@ pub(super) fn ensure_no_transport<'py>(
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
+    core.check_here(py)?;
     let fd = want_fd(args)?;
     if core.transport_of(py, fd).is_none() {
         return Ok(Obj::none(py));

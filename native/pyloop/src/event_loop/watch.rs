@@ -8,7 +8,7 @@ use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::running::copy_context;
-use pyrt::{Attached, Obj, PyError, PyResult};
+use pyrt::{Attached, Obj, PyError, PyResult, section};
 use reactor::{Key, Readiness};
 
 use super::{LoopCore, Source, Work};
@@ -211,12 +211,14 @@ impl LoopCore {
             None
         });
         match owner {
+            // Other threads may be in a method that only looks.
             Some(Owner::Stream(transport)) => {
-                Stream::of(&transport).ready(&transport, is)?;
+                Stream::alone(&transport, |stream| stream.ready(&transport, is))?;
                 lap(event_loop, || Ok(transport))
             }
             Some(Owner::Datagram(transport)) => {
-                Datagram::of(&transport).ready(&transport, is)?;
+                let ready = || Datagram::of(&transport).ready(&transport, is);
+                section::alone(&transport, ready)?;
                 lap(event_loop, || Ok(transport))
             }
             Some(Owner::Socket(fd)) => self.socket_ready(py, key, fd, is),
@@ -231,6 +233,7 @@ pub(super) fn watched<'py>(
     core: &LoopCore,
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
+    core.check_here(args.py())?;
     let interest = match core.key_of(want_fd(args)?) {
         Some(key) => core.reactor(|reactor| reactor.interest(key)),
         None => Readiness::NONE,

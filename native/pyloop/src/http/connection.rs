@@ -113,7 +113,7 @@ impl Connection {
             return Ok(());
         };
         if self.flags.direct.get() {
-            return Stream::of(&transport).write_copy(&transport, data);
+            return Stream::alone(&transport, |stream| stream.write_copy(&transport, data));
         }
         self.write_object(&Obj::bytes(py, data)?)
     }

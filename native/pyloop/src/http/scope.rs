@@ -209,7 +209,7 @@ fn ends<'py>(
         return Ok((Obj::none(py), Obj::none(py), false));
     };
     if connection.flags.direct.get()
-        && let (fd, Some(peer)) = Stream::of(&transport).ends()
+        && let (fd, Some(peer)) = Stream::alone(&transport, Stream::ends)
     {
         let own = rustix::net::getsockname(lend(fd)).ok();
         let own = own.and_then(|own| SocketAddr::try_from(own).ok());

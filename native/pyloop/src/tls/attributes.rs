@@ -14,8 +14,8 @@ type Answer<'py> = PyResult<'py, Obj<'py>>;
 
 /// `entry!(c"name", body, c"doc")`
 macro_rules! entry {
-    ($name:expr, $body:path, $doc:expr) => {
-        method!(Tls, $name, $body, $doc)
+    ($name:expr, $body:path, $doc:expr $(, $who:ident)?) => {
+        method!(Tls, $name, $body, $doc $(, $who)?)
     };
 }
 
@@ -23,9 +23,14 @@ pub(super) static METHODS: [Function; 30] = [
     entry!(c"write", write, c"Sends data, now or as soon as it can."),
     entry!(c"writelines", writelines, c"Sends pieces of data together."),
     entry!(c"write_eof", write_eof, c"TLS can't end one side only."),
-    entry!(c"can_write_eof", can_write_eof, c"False"),
-    entry!(c"close", close, c"Closes after what is queued was sent."),
-    entry!(c"abort", abort, c"Closes at once."),
+    entry!(c"can_write_eof", can_write_eof, c"False", anywhere),
+    entry!(
+        c"close",
+        close,
+        c"Closes after what is queued was sent.",
+        sent
+    ),
+    entry!(c"abort", abort, c"Closes at once.", sent),
     entry!(
         c"_force_close",
         force_close,
@@ -34,7 +39,8 @@ pub(super) static METHODS: [Function; 30] = [
     entry!(
         c"is_closing",
         is_closing,
-        c"Whether it closes or is closed."
+        c"Whether it closes or is closed.",
+        anywhere
     ),
     entry!(
         c"pause_reading",
@@ -42,17 +48,23 @@ pub(super) static METHODS: [Function; 30] = [
         c"No more data until resume_reading."
     ),
     entry!(c"resume_reading", resume_reading, c"Data again."),
-    entry!(c"is_reading", is_reading, c"Whether data is received."),
+    entry!(
+        c"is_reading",
+        is_reading,
+        c"Whether data is received.",
+        anywhere
+    ),
     entry!(
         c"set_protocol",
         set_protocol,
         c"Another protocol from now on."
     ),
-    entry!(c"get_protocol", get_protocol, c"The protocol."),
+    entry!(c"get_protocol", get_protocol, c"The protocol.", anywhere),
     entry!(
         c"get_extra_info",
         info::get_extra_info,
-        c"What is known of the connection."
+        c"What is known of the connection.",
+        anywhere
     ),
     entry!(
         c"set_write_buffer_limits",
@@ -62,12 +74,14 @@ pub(super) static METHODS: [Function; 30] = [
     entry!(
         c"get_write_buffer_limits",
         info::get_write_limits,
-        c"(low, high)"
+        c"(low, high)",
+        anywhere
     ),
     entry!(
         c"get_write_buffer_size",
         info::get_write_size,
-        c"How much waits to be sent."
+        c"How much waits to be sent.",
+        anywhere
     ),
     entry!(
         c"set_read_buffer_limits",
@@ -77,12 +91,14 @@ pub(super) static METHODS: [Function; 30] = [
     entry!(
         c"get_read_buffer_limits",
         info::get_read_limits,
-        c"(low, high)"
+        c"(low, high)",
+        anywhere
     ),
     entry!(
         c"get_read_buffer_size",
         info::get_read_size,
-        c"How much waits to be read."
+        c"How much waits to be read.",
+        anywhere
     ),
     entry!(
         c"_test__append_write_backlog",
@@ -242,7 +258,7 @@ fn attach<'py>(this: &Obj<'py>, tls: &Tls, args: &Args<'_, 'py>) -> Answer<'py> 
         let text = "TLS is put above a stream transport of this loop only";
         return Err(PyError::new(py, Builtin::TypeError, text));
     }
-    Stream::of(&stream).put_below(this);
+    Stream::alone(&stream, |stream| stream.put_below(this));
     tls.stream.set(Some(stream.clone()));
     none(args)
 }

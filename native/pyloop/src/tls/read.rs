@@ -99,9 +99,9 @@ impl Tls {
         let Some(stream) = self.stream.get(py) else {
             return body();
         };
-        let before = Stream::of(&stream).set_inside(true);
+        let before = Stream::alone(&stream, |stream| stream.set_inside(true));
         let done = body();
-        Stream::of(&stream).set_inside(before);
+        Stream::alone(&stream, |stream| stream.set_inside(before));
         done
     }
 
@@ -348,10 +348,10 @@ impl Tls {
         let (size, limits) = (self.incoming_size(py)?, self.read_limits.get());
         if size >= limits.high && !stopped {
             self.flags.stream_stopped.set(true);
-            Stream::of(&stream).set_reading(py, false);
+            Stream::alone(&stream, |stream| stream.set_reading(py, false));
         } else if size <= limits.low && stopped {
             self.flags.stream_stopped.set(false);
-            Stream::of(&stream).set_reading(py, true);
+            Stream::alone(&stream, |stream| stream.set_reading(py, true));
         }
         Ok(())
     }

@@ -157,7 +157,7 @@ impl Tls {
         }
         if size < WAITS
             && let Some(stream) = self.stream.get(this.py())
-            && Stream::of(&stream).may_wait(&stream)
+            && Stream::alone(&stream, |below| below.may_wait(&stream))
         {
             return Ok(());
         }
@@ -248,7 +248,7 @@ impl Tls {
             return Ok(());
         };
         let data = engine.drain.get(py).call(&[])?;
-        Stream::of(&stream).send_now(&stream, &data)
+        Stream::alone(&stream, |below| below.send_now(&stream, &data))
     }
 
     /// As `send_pending`, but the stream sends it with what follows; whether it will.
@@ -259,14 +259,15 @@ impl Tls {
         let (Some(stream), Some(engine)) = (self.stream.get(py), self.engine()) else {
             return Ok(false);
         };
-        Stream::of(&stream).hold(&engine.drain.get(py).call(&[])?);
+        let made = engine.drain.get(py).call(&[])?;
+        Stream::alone(&stream, |below| below.hold(&made));
         Ok(true)
     }
 
     fn send_held<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         self.hold_pending(py)?;
         match self.stream.get(py) {
-            Some(stream) => Stream::of(&stream).send_held(&stream),
+            Some(stream) => Stream::alone(&stream, |below| below.send_held(&stream)),
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Thread: the loop's own, attached.
 
-use pyrt::{Attached, Obj, PyResult};
+use pyrt::{Attached, Obj, PyResult, section};
 
 use super::read::{Got, later_or};
 use super::{Chunk, Kind, ROOM, Stream};
@@ -29,12 +29,17 @@ impl Stream {
         let received = self.flags.medium.receive(self.channel.fd, &mut buffer[..]);
         let fed = match received {
             Ok(0) => Ok(Got::Eof),
-            Ok(len) => Ok(Got::Data(Tls::of(&tls).take(py, &buffer[..len]))),
+            Ok(len) => {
+                let take = || Tls::of(&tls).take(py, &buffer[..len]);
+                Ok(Got::Data(section::alone(&tls, take)))
+            }
             Err(errno) => later_or(errno),
         };
         drop(place.replace(buffer));
         let done = match fed {
-            Ok(Got::Data(taken)) => taken.and_then(|taken| Tls::of(&tls).arrived(&tls, taken)),
+            Ok(Got::Data(taken)) => {
+                taken.and_then(|taken| section::alone(&tls, || Tls::of(&tls).arrived(&tls, taken)))
+            }
             Ok(Got::Eof) => return self.got_eof(this, protocol),
             Ok(Got::Later) => return Ok(()),
             Err(errno) => return self.read_failed(this, errno),

@@ -21,23 +21,30 @@ pub(super) const WRITELINES: Function = method!(
     c"Sends pieces of data together."
 );
 
-pub(super) const CAN_WRITE_EOF: Function =
-    method!(Stream, c"can_write_eof", own::can_write_eof, c"True");
+pub(super) const CAN_WRITE_EOF: Function = method!(
+    Stream,
+    c"can_write_eof",
+    own::can_write_eof,
+    c"True",
+    anywhere
+);
 
 pub(super) const CLOSE: Function = method!(
     Stream,
     c"close",
     own::close,
-    c"Closes after what is queued was sent."
+    c"Closes after what is queued was sent.",
+    sent
 );
 
-pub(super) const ABORT: Function = method!(Stream, c"abort", own::abort, c"Closes at once.");
+pub(super) const ABORT: Function = method!(Stream, c"abort", own::abort, c"Closes at once.", sent);
 
 pub(super) const IS_CLOSING: Function = method!(
     Stream,
     c"is_closing",
     attributes::is_closing,
-    c"Whether it closes or is closed."
+    c"Whether it closes or is closed.",
+    anywhere
 );
 
 pub(super) const PAUSE_READING: Function = method!(
@@ -58,7 +65,8 @@ pub(super) const IS_READING: Function = method!(
     Stream,
     c"is_reading",
     own::is_reading,
-    c"Whether data is received."
+    c"Whether data is received.",
+    anywhere
 );
 
 pub(super) const SET_PROTOCOL: Function = method!(
@@ -72,14 +80,16 @@ pub(super) const GET_PROTOCOL: Function = method!(
     Stream,
     c"get_protocol",
     attributes::get_protocol,
-    c"The protocol."
+    c"The protocol.",
+    anywhere
 );
 
 pub(super) const GET_EXTRA_INFO: Function = method!(
     Stream,
     c"get_extra_info",
     attributes::get_extra_info,
-    c"What is known of the connection."
+    c"What is known of the connection.",
+    anywhere
 );
 
 pub(super) const SET_LIMITS: Function = method!(
@@ -93,12 +103,14 @@ pub(super) const GET_LIMITS: Function = method!(
     Stream,
     c"get_write_buffer_limits",
     attributes::get_limits,
-    c"(low, high)"
+    c"(low, high)",
+    anywhere
 );
 
 pub(super) const GET_SIZE: Function = method!(
     Stream,
     c"get_write_buffer_size",
     attributes::get_size,
-    c"How much waits to be sent."
+    c"How much waits to be sent.",
+    anywhere
 );

@@ -6,7 +6,7 @@ use std::io::IoSlice;
 
 use pyrt::buffer::Buffer;
 use pyrt::error::Builtin;
-use pyrt::{Attached, Member, Obj, PyError, PyResult};
+use pyrt::{Attached, Member, Obj, PyError, PyResult, section};
 use rustix::io::Errno;
 
 use super::{Chunk, Queue, Stream};
@@ -185,7 +185,7 @@ impl Stream {
     pub(super) fn turn_end<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         self.flags.listed.set(false);
         let above = match self.tls.get(this.py()) {
-            Some(tls) => Tls::of(&tls).turn_end(&tls)?,
+            Some(tls) => section::alone(&tls, || Tls::of(&tls).turn_end(&tls))?,
             None => 0,
         };
         let queued = self.queue.borrow().chunks.len();
