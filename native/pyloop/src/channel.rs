@@ -5,7 +5,6 @@
 use std::cell::Cell;
 use std::os::fd::RawFd;
 
-use pyrt::error::Builtin;
 use pyrt::native::Native;
 use pyrt::running::{copy_context, in_context};
 use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
@@ -15,7 +14,7 @@ use crate::event_loop::watch::lend;
 use crate::event_loop::{Foreign, LoopCore, Source, Work};
 
 pub(crate) mod attributes;
-mod flow;
+pub(crate) mod flow;
 
 pub(crate) use flow::Limits;
 
@@ -222,18 +221,8 @@ impl Channel {
         what: &str,
     ) -> PyResult<'py, ()> {
         let py = this.py();
-        if error.is_a(Builtin::KeyboardInterrupt) || error.is_a(Builtin::SystemExit) {
-            return Err(error);
-        }
-        let protocol = self.protocol.get(py).unwrap_or_else(|| Obj::none(py));
-        let context = Obj::dict(py)?;
-        context.dict_set_c(c"message", &Obj::text(py, what)?)?;
-        context.dict_set_c(c"exception", error.value())?;
-        context.dict_set_c(c"transport", this)?;
-        context.dict_set_c(c"protocol", &protocol)?;
-        let event_loop = self.event_loop.obj(py);
-        event_loop.call_method(c"call_exception_handler", &[&context])?;
-        Ok(())
+        let event_loop = self.event_loop.get(py);
+        flow::report(&event_loop, this, self.protocol.get(py), (error, what))
     }
 
     pub(crate) fn traverse(&self, visit: &mut Visit) {

@@ -14,6 +14,7 @@ use pyrt::error::Builtin;
 use pyrt::native::Native;
 use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
 
+use crate::channel::Limits;
 use crate::event_loop::LoopCore;
 
 mod attributes;
@@ -48,20 +49,6 @@ struct Queue {
     /// How much of the first one is encrypted already.
     done: usize,
     size: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Limits {
-    high: usize,
-    low: usize,
-}
-
-impl Limits {
-    /// As asyncio has it by default.
-    const fn of(high: usize) -> Self {
-        let low = high / 4;
-        Limits { high, low }
-    }
 }
 
 const HIGH_WRITE: usize = 512 * 1024;

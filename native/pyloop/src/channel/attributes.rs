@@ -84,30 +84,13 @@ pub(crate) fn get_extra_info<'py, T: Transport>(
     Ok(value.unwrap_or_else(|| default.map_or_else(|| Obj::none(py), |value| value.clone())))
 }
 
-fn size<'py>(args: &Args<'_, 'py>, index: usize, name: &str) -> PyResult<'py, Option<i64>> {
-    match args.get(index).or_else(|| args.keyword(name)) {
-        Some(value) if !value.is_none() => value.as_i64(),
-        _ => Ok(None),
-    }
-}
-
 pub(crate) fn set_limits<'py, T: Transport>(
     this: &Obj<'py>,
     transport: &T,
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
-    let (high, low) = (size(args, 0, "high")?, size(args, 1, "low")?);
-    let high = high.unwrap_or_else(|| low.map_or(HIGH as i64, |low| 4 * low));
-    let low = low.unwrap_or(high / 4);
-    if !(high >= low && low >= 0) {
-        let text = format!("high ({high}) must be >= low ({low}) must be >= 0");
-        return Err(PyError::new(args.py(), Builtin::ValueError, &text));
-    }
     let channel = transport.channel();
-    channel.limits.set(Limits {
-        high: high as usize,
-        low: low as usize,
-    });
+    channel.limits.set(Limits::asked(args, HIGH)?);
     channel.maybe_pause(this, transport.queued())?;
     channel.maybe_resume(this, transport.queued())?;
     none(args)
@@ -118,10 +101,7 @@ pub(crate) fn get_limits<'py, T: Transport>(
     transport: &T,
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
-    let py = args.py();
-    let Limits { high, low } = transport.channel().limits.get();
-    let (low, high) = (Obj::int(py, low as i64)?, Obj::int(py, high as i64)?);
-    Obj::tuple(py, [low, high].into_iter())
+    transport.channel().limits.get().shown(args)
 }
 
 pub(crate) fn get_loop<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {

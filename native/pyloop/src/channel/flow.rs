@@ -2,9 +2,12 @@
 //!
 //! Thread: the loop's own.
 
-use pyrt::{Obj, PyResult};
+use pyrt::error::Builtin;
+use pyrt::module::Args;
+use pyrt::{Obj, PyError, PyResult};
 
 use super::Channel;
+use crate::event_loop::LoopCore;
 
 /// The marks for `pause_writing` and `resume_writing`.
 #[derive(Clone, Copy)]
@@ -17,11 +20,85 @@ pub(super) const HIGH: usize = 64 * 1024;
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            high: HIGH,
-            low: HIGH / 4,
-        }
+        Limits::of(HIGH)
     }
+}
+
+impl Limits {
+    /// As asyncio has it by default.
+    pub(crate) const fn of(high: usize) -> Self {
+        let low = high / 4;
+        Limits { high, low }
+    }
+
+    /// The arguments `(high=None, low=None)`, where `usual` is the high mark that nobody asked for.
+    pub(crate) fn asked<'py>(args: &Args<'_, 'py>, usual: usize) -> PyResult<'py, Self> {
+        let (high, low) = (size(args, 0, "high")?, size(args, 1, "low")?);
+        let high = high.unwrap_or_else(|| low.map_or(usual as i64, |low| 4 * low));
+        let low = low.unwrap_or(high / 4);
+        if !(high >= low && low >= 0) {
+            let text = format!("high ({high}) must be >= low ({low}) must be >= 0");
+            return Err(PyError::new(args.py(), Builtin::ValueError, &text));
+        }
+        Ok(Limits {
+            high: high as usize,
+            low: low as usize,
+        })
+    }
+
+    /// `(low, high)`
+    pub(crate) fn shown<'py>(self, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+        let py = args.py();
+        let low = Obj::int(py, self.low as i64)?;
+        Obj::tuple(py, [low, Obj::int(py, self.high as i64)?].into_iter())
+    }
+}
+
+fn size<'py>(args: &Args<'_, 'py>, index: usize, name: &str) -> PyResult<'py, Option<i64>> {
+    match args.get(index).or_else(|| args.keyword(name)) {
+        Some(value) if !value.is_none() => value.as_i64(),
+        _ => Ok(None),
+    }
+}
+
+/// Tells a protocol to write no more, or again. What it raises comes back with what to say of it.
+pub(crate) fn tell<'py>(
+    core: &LoopCore,
+    protocol: &Obj<'py>,
+    pause: bool,
+) -> Result<(), (PyError<'py>, &'static str)> {
+    let (py, names) = (protocol.py(), &core.types.names);
+    let (name, what) = if pause {
+        (&names.pause_writing, "protocol.pause_writing() failed")
+    } else {
+        (&names.resume_writing, "protocol.resume_writing() failed")
+    };
+    match protocol.call_named(&name.get(py), []) {
+        Ok(_) => Ok(()),
+        Err(error) => Err((error, what)),
+    }
+}
+
+/// The exception handler of a transport's loop hears of a failure, unless it ends the program.
+#[cold]
+pub(crate) fn report<'py>(
+    event_loop: &Obj<'py>,
+    transport: &Obj<'py>,
+    protocol: Option<Obj<'py>>,
+    (error, what): (PyError<'py>, &str),
+) -> PyResult<'py, ()> {
+    let py = transport.py();
+    if error.is_a(Builtin::KeyboardInterrupt) || error.is_a(Builtin::SystemExit) {
+        return Err(error);
+    }
+    let context = Obj::dict(py)?;
+    context.dict_set_c(c"message", &Obj::text(py, what)?)?;
+    context.dict_set_c(c"exception", error.value())?;
+    context.dict_set_c(c"transport", transport)?;
+    let protocol = protocol.unwrap_or_else(|| Obj::none(py));
+    context.dict_set_c(c"protocol", &protocol)?;
+    event_loop.call_method(c"call_exception_handler", &[&context])?;
+    Ok(())
 }
 
 impl Channel {
@@ -45,18 +122,10 @@ impl Channel {
 
     fn tell<'py>(&self, this: &Obj<'py>, pause: bool) -> PyResult<'py, ()> {
         let py = this.py();
-        let Some(protocol) = self.protocol.get(py) else {
-            return Ok(());
-        };
-        let names = &self.core(py).types.names;
-        let (name, what) = if pause {
-            (&names.pause_writing, "protocol.pause_writing() failed")
-        } else {
-            (&names.resume_writing, "protocol.resume_writing() failed")
-        };
-        match protocol.call_named(&name.get(py), []) {
-            Ok(_) => Ok(()),
-            Err(error) => self.report(this, error, what),
+        match self.protocol.get(py) {
+            Some(protocol) => tell(self.core(py), &protocol, pause)
+                .or_else(|(error, what)| self.report(this, error, what)),
+            None => Ok(()),
         }
     }
 }

@@ -4,7 +4,8 @@ use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::{Obj, PyError, PyResult};
 
-use super::{HIGH_READ, HIGH_WRITE, Limits, Mode, Tls};
+use super::{HIGH_READ, HIGH_WRITE, Mode, Tls};
+use crate::channel::Limits;
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
@@ -32,39 +33,12 @@ pub(super) fn get_extra_info<'py>(
     Ok(known.unwrap_or(default))
 }
 
-fn size<'py>(args: &Args<'_, 'py>, index: usize, name: &str) -> PyResult<'py, Option<i64>> {
-    match args.get(index).or_else(|| args.keyword(name)) {
-        Some(value) if !value.is_none() => value.as_i64(),
-        _ => Ok(None),
-    }
-}
-
-fn limits<'py>(args: &Args<'_, 'py>, usual: usize) -> PyResult<'py, Limits> {
-    let (high, low) = (size(args, 0, "high")?, size(args, 1, "low")?);
-    let high = high.unwrap_or_else(|| low.map_or(usual as i64, |low| 4 * low));
-    let low = low.unwrap_or(high / 4);
-    if !(high >= low && low >= 0) {
-        let text = format!("high ({high}) must be >= low ({low}) must be >= 0");
-        return Err(PyError::new(args.py(), Builtin::ValueError, &text));
-    }
-    Ok(Limits {
-        high: high as usize,
-        low: low as usize,
-    })
-}
-
-fn shown<'py>(args: &Args<'_, 'py>, Limits { high, low }: Limits) -> Answer<'py> {
-    let py = args.py();
-    let (low, high) = (Obj::int(py, low as i64)?, Obj::int(py, high as i64)?);
-    Obj::tuple(py, [low, high].into_iter())
-}
-
 pub(super) fn set_write_limits<'py>(
     this: &Obj<'py>,
     tls: &Tls,
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
-    tls.write_limits.set(limits(args, HIGH_WRITE)?);
+    tls.write_limits.set(Limits::asked(args, HIGH_WRITE)?);
     tls.control_protocol(this)?;
     Ok(Obj::none(args.py()))
 }
@@ -74,7 +48,7 @@ pub(super) fn get_write_limits<'py>(
     tls: &Tls,
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
-    shown(args, tls.write_limits.get())
+    tls.write_limits.get().shown(args)
 }
 
 pub(super) fn get_write_size<'py>(
@@ -90,7 +64,7 @@ pub(super) fn set_read_limits<'py>(
     tls: &Tls,
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
-    tls.read_limits.set(limits(args, HIGH_READ)?);
+    tls.read_limits.set(Limits::asked(args, HIGH_READ)?);
     tls.control_stream(args.py())?;
     Ok(Obj::none(args.py()))
 }
@@ -100,7 +74,7 @@ pub(super) fn get_read_limits<'py>(
     tls: &Tls,
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
-    shown(args, tls.read_limits.get())
+    tls.read_limits.get().shown(args)
 }
 
 pub(super) fn get_read_size<'py>(_this: &Obj<'py>, tls: &Tls, args: &Args<'_, 'py>) -> Answer<'py> {

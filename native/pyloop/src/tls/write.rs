@@ -9,6 +9,7 @@ use pyrt::kind::{BaseKind, Kind};
 use pyrt::{Attached, Member, Obj, PyError, PyResult};
 
 use super::{Chunk, Mode, Queue, Tls};
+use crate::channel::flow;
 use crate::transport::Stream;
 
 /// As much as one record holds.
@@ -307,33 +308,14 @@ impl Tls {
         let Some(protocol) = self.protocol.get(py) else {
             return Ok(());
         };
-        let names = &self.core(py).types.names;
-        let (name, what) = if pause {
-            (&names.pause_writing, "protocol.pause_writing() failed")
-        } else {
-            (&names.resume_writing, "protocol.resume_writing() failed")
-        };
-        match protocol.call_named(&name.get(py), []) {
-            Ok(_) => Ok(()),
-            Err(error) => self.report(this, error, what),
-        }
-    }
-
-    #[cold]
-    fn report<'py>(&self, this: &Obj<'py>, error: PyError<'py>, what: &str) -> PyResult<'py, ()> {
-        let py = this.py();
-        if error.is_a(Builtin::KeyboardInterrupt) || error.is_a(Builtin::SystemExit) {
-            return Err(error);
-        }
-        let context = Obj::dict(py)?;
-        context.dict_set_c(c"message", &Obj::text(py, what)?)?;
-        context.dict_set_c(c"exception", error.value())?;
-        context.dict_set_c(c"transport", this)?;
-        let control = self.control.get(py).unwrap_or_else(|| Obj::none(py));
-        context.dict_set_c(c"protocol", &control)?;
-        let event_loop = self.event_loop.obj(py);
-        event_loop.call_method(c"call_exception_handler", &[&context])?;
-        Ok(())
+        flow::tell(self.core(py), &protocol, pause).or_else(|failure| {
+            flow::report(
+                &self.event_loop.get(py),
+                this,
+                self.control.get(py),
+                failure,
+            )
+        })
     }
 
     /// Writes to a connection that is lost are dropped; a program that goes on is told.
