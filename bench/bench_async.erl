@@ -8,7 +8,7 @@
 -spec main([string()]) -> ok.
 main(_Args) ->
     {ok, _} = application:ensure_all_started(erlang_python),
-    lists:foreach(fun print/1, rows(1.0)).
+    lists:foreach(fun print/1, rows(1.0) ++ py_loop_bench:rows(#{})).
 
 %% `{Name, Value, Unit, Floor, Reached}'; `Size' scales how long it takes.
 -spec rows(float()) -> [{string(), float(), string(), string(), boolean()}].
@@ -48,9 +48,10 @@ print({Name, Value, Unit, Wanted, Reached}) ->
     Verdict =
         case Reached of
             true -> "reached";
-            false -> "short"
+            false -> "short";
+            none -> "not measured"
         end,
-    io:format("~-32s ~12.2f ~-3s ~-18s ~s~n", [Name, Value, Unit, Wanted, Verdict]).
+    io:format("~-40s ~12.2f ~-3s ~-18s ~s~n", [Name, Value, Unit, Wanted, Verdict]).
 
 %% Eager tasks came with Python 3.12.
 wanted() ->

@@ -1,5 +1,5 @@
-%% `./dev bench async_soak [-N]': N asynchronous calls with cancellation, failures, killed callers and
-%% killed loops. Every call is answered exactly once, or its caller is dead; nothing stays behind.
+%% `./dev bench async_soak [-N] [-beam]': N asynchronous calls with cancellation, failures, killed callers
+%% and killed loops, on either driver. Every call is answered exactly once, or its caller is dead; nothing stays behind.
 -module(bench_async_soak).
 
 -export([main/1]).
@@ -10,11 +10,9 @@
 
 -spec main([string()]) -> ok.
 main(Args) ->
-    N =
-        case Args of
-            ["-" ++ Text | _] -> list_to_integer([Digit || Digit <- Text, Digit =/= $_]);
-            [] -> 1_000_000
-        end,
+    {N, Driver} = lists:foldl(fun option/2, {1_000_000, thread}, Args),
+    _ = application:load(erlang_python),
+    ok = application:set_env(erlang_python, driver, Driver),
     {ok, _} = application:ensure_all_started(erlang_python),
     ok = py:register_function(soak_echo, fun([X]) -> X end),
     ok = module(),
@@ -22,12 +20,17 @@ main(Args) ->
     Before = settled(),
     {Us, ok} = timer:tc(fun() -> run(N) end),
     After = settled(),
-    io:format("~b calls in ~.1f s, ~b/s~n", [N, Us / 1.0e6, round(N * 1.0e6 / Us)]),
+    io:format("~b calls in ~.1f s, ~b/s, driver ~s~n", [N, Us / 1.0e6, round(N * 1.0e6 / Us), Driver]),
     Short = [Key || Key <- [waiting, processes, threads, memory], not row(Key, Before, After)],
     case Short of
         [] -> io:format("every call was answered once, nothing was left behind~n");
         _ -> halt(1)
     end.
+
+option("-" ++ Driver, {N, _}) when Driver =:= "beam"; Driver =:= "thread" ->
+    {N, list_to_atom(Driver)};
+option("-" ++ Text, {_, Driver}) ->
+    {list_to_integer([Digit || Digit <- Text, Digit =/= $_]), Driver}.
 
 row(Key, Before, After) ->
     #{Key := Was} = Before,
@@ -148,8 +151,35 @@ one(N, 7) ->
     end;
 one(N, 8) ->
     expect([{ok, N}], py:await(py:async_call(async_soak, nap, [0.001, N])));
+one(_N, 9) ->
+    {ok, Ref} = py:stream_start(async_soak, count, [3], #{}, #{window => 2}),
+    streamed(Ref, 0);
+one(_N, 10) ->
+    {ok, Ref} = py:stream_start(async_soak, count, [1000], #{}, #{window => rand:uniform(10)}),
+    ok = py:stream_cancel(Ref),
+    drained(Ref);
 one(N, _) ->
     expect([{ok, N}], py:await(py:async_call(async_soak, ident, [N]))).
+
+%% Every item in order, then one end.
+streamed(Ref, Next) ->
+    receive
+        {py_stream, Ref, {data, Next}} ->
+            ok = py:stream_ack(Ref, 1),
+            streamed(Ref, Next + 1);
+        {py_stream, Ref, done} ->
+            3 = Next,
+            ok;
+        {py_stream, Ref, {error, Reason}} ->
+            died(Reason)
+    end.
+
+%% What was sent before it was cancelled.
+drained(Ref) ->
+    receive
+        {py_stream, Ref, _} -> drained(Ref)
+    after 0 -> ok
+    end.
 
 %% One of these, or the loop was killed.
 expect(Expected, Answer) ->

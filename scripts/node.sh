@@ -85,9 +85,16 @@ WORDS
             prepare_node
             step_or_exit "benchmarks" build-bench compile_bench
         fi
+        [ "$bench_name" != async ] || use_loop_outside
         # shellcheck disable=SC2086 # options are words
         run_bench "$bench_name" $bench_options
     done
+}
+
+# A Python with the wheel: the same loop without a node, to compare with.
+use_loop_outside() {
+    use_venv test && install_wheel || exit 1
+    export PY_BENCH_PYTHON="$venv/bin/python"
 }
 
 # run_python_bench NAME [ARG…]: in an environment of its own, with the wheel and its peers.

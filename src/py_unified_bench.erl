@@ -32,6 +32,7 @@ run_all(Opts) ->
         {callbacks, fun callbacks/0},
         {async, fun async/0},
         {asgi, fun asgi/0},
+        {loops, fun loops/0},
         {streams, fun streams/0},
         {bytes, fun bytes/0},
         {terms, fun terms/0},
@@ -154,6 +155,16 @@ callbacks() ->
     {Ratio, Us, Cpu} = median_by_first(Rounds),
     ok = py:unregister_function(bench_cb),
     plain("callback from Python, loop of 10 000", Us, Cpu, {Ratio, "x py:call, at most 2", Ratio =< 2}).
+
+loops() ->
+    _ = [
+        say("~-48ts ~9.2f ~ts  ~ts~n", [Name, Value, Unit, wanted(Wanted, Reached)])
+     || {Name, Value, Unit, Wanted, Reached} <- py_loop_bench:rows(#{seconds => 1, idle_seconds => 3})
+    ].
+
+wanted(Wanted, none) -> [Wanted, ": not measured"];
+wanted(Wanted, true) -> [Wanted, ": reached"];
+wanted(Wanted, false) -> [Wanted, ": short"].
 
 streams() ->
     N = 100000,
