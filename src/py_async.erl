@@ -203,54 +203,53 @@ together(Loop, Payloads, #{flags := Flags, timeout := Timeout}, Cancel) ->
     Slot = py_call:slot(),
     Deadline = deadline(Timeout),
     Key = make_ref(),
-    {Jobs, Refused} = submit_all(Payloads, 1, {Slot, Key, Loop, Flags}, #{}, #{}),
-    Answers = wait_all(Slot, Key, Jobs, Refused, Deadline, Cancel),
-    result(Answers, maps:size(Answers)).
+    {Jobs, Refused} = submit_all(Payloads, 1, {Slot, Key, Loop, Flags}, [], []),
+    Answers = wait_all(length(Jobs), {Slot, Key, Jobs}, Refused, Deadline, Cancel),
+    result(lists:keysort(1, Answers)).
 
 submit_all([], _N, _How, Jobs, Refused) ->
     {Jobs, Refused};
 submit_all([Payload | Rest], N, {Slot, Key, Loop, Flags} = How, Jobs, Refused) ->
     case py_nif:loop_submit(Slot, {Key, N}, Loop, ?OP_ASYNC, Flags, Payload) of
         Job when is_integer(Job) ->
-            submit_all(Rest, N + 1, How, Jobs#{N => Job}, Refused);
+            submit_all(Rest, N + 1, How, [{N, Job} | Jobs], Refused);
         Refusal ->
             Error = {error, py_call:refused(Refusal)},
-            submit_all(Rest, N + 1, How, Jobs, Refused#{N => Error})
+            submit_all(Rest, N + 1, How, Jobs, [{N, Error} | Refused])
     end.
 
-wait_all(_Slot, _Key, Jobs, Answers, _Deadline, _Cancel) when map_size(Jobs) =:= 0 ->
+%% As they come in. Lists: the maps of a hundred calls cost as much as the calls do.
+wait_all(0, _Asked, Answers, _Deadline, _Cancel) ->
     Answers;
-wait_all(Slot, Key, Jobs, Answers, Deadline, Cancel) ->
+wait_all(Left, {_Slot, Key, _Jobs} = Asked, Answers, Deadline, Cancel) ->
     receive
         {{Key, N}, Encoded} ->
-            Answer = py_call:decode(Encoded),
-            Left = maps:remove(N, Jobs),
-            case Answer of
-                {error, _} when Cancel ->
-                    stop_all(Slot, Key, Left, Answers#{N => Answer}, cancelled);
-                _ ->
-                    wait_all(Slot, Key, Left, Answers#{N => Answer}, Deadline, Cancel)
+            case py_call:decode(Encoded) of
+                {error, _} = Error when Cancel ->
+                    stop_all(Asked, [{N, Error} | Answers], cancelled);
+                Answer ->
+                    wait_all(Left - 1, Asked, [{N, Answer} | Answers], Deadline, Cancel)
             end
     after left(Deadline) ->
-        stop_all(Slot, Key, Jobs, Answers, timeout)
+        stop_all(Asked, Answers, timeout)
     end.
 
 %% What is left is told to stop; an answer that came before it was is taken.
-stop_all(Slot, Key, Jobs, Answers, Why) ->
-    maps:fold(
-        fun(N, Job, Done) ->
+stop_all({Slot, Key, Jobs}, Answers, Why) ->
+    Answered = maps:from_list(Answers),
+    Stopped = [
+        begin
             ok = py_nif:cancel(Slot, Job),
             receive
-                {{Key, N}, Encoded} -> Done#{N => py_call:decode(Encoded)}
-            after 0 -> Done#{N => {error, Why}}
+                {{Key, N}, Encoded} -> {N, py_call:decode(Encoded)}
+            after 0 -> {N, {error, Why}}
             end
-        end,
-        Answers,
-        Jobs
-    ).
+        end
+     || {N, Job} <- Jobs, not is_map_key(N, Answered)
+    ],
+    Stopped ++ Answers.
 
-result(Answers, Count) ->
-    Ordered = [{N, maps:get(N, Answers)} || N <- lists:seq(1, Count)],
+result(Ordered) ->
     case [{N, Reason} || {N, {error, Reason}} <- Ordered] of
         [] -> {ok, [Value || {_, {ok, Value}} <- Ordered]};
         Failed -> {error, {gather_failed, Failed}}
