@@ -38,10 +38,10 @@ def from_plain_code(numbers):
 
 
 async def from_a_coroutine(numbers):
+    """The queue can be awaited on a loop of asyncio, too."""
     server = Server()
     for number in numbers:
-        server.questions.put(number)
-    # The queue can be awaited on a loop of asyncio, too.
+        await server.questions.put(number)
     doubled = [await server.answers.get() for _ in numbers]
     server.stop()
     return doubled
