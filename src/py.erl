@@ -271,7 +271,7 @@ context() -> context(erlang:system_info(scheduler_id)).
 -spec context(pos_integer()) -> pid() | {error, not_running}.
 context(N) -> py_context:default(N).
 
--spec register_pool(atom(), #{mode => worker, size => pos_integer()}) ->
+-spec register_pool(atom(), #{mode => worker | subinterp | owngil, size => pos_integer()}) ->
     ok | {error, py_error:reason()}.
 register_pool(Name, Opts) -> py_pool:register(Name, Opts).
 

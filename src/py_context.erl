@@ -134,9 +134,9 @@ default(N) ->
 %% Stops what the context runs at this moment; its caller hears `interrupted'.
 -spec interrupt(py:context()) -> ok | not_running.
 interrupt(Context) ->
-    case py_registry:pool(Context) of
-        {ok, Pool} -> py_nif:pool_interrupt(Pool);
-        error -> not_running
+    case lists:member(ok, [py_nif:pool_interrupt(Pool) || Pool <- py_registry:pools(Context)]) of
+        true -> ok;
+        false -> not_running
     end.
 
 -spec start_link(opts()) -> gen_server:start_ret().

@@ -3,7 +3,7 @@
 
 -behaviour(supervisor).
 
--export([start_link/0, start_context/1, stop_context/1, start_pool/2, stop_pool/1]).
+-export([start_link/0, start_context/1, stop_context/1, start_pool/3, stop_pool/1]).
 -export([init/1]).
 
 -spec start_link() -> supervisor:startlink_ret().
@@ -31,16 +31,17 @@ stop_context(Pid) ->
             lists:foreach(fun(Id) -> supervisor:terminate_child(?MODULE, Id) end, Ids)
     end.
 
--spec start_pool(atom(), pos_integer()) -> ok | {error, py_error:reason()}.
-start_pool(Name, Size) ->
-    Spec = #{
-        id => {py_pool, Name},
-        start => {py_pool_sup, start_link, [Name, Size]},
-        type => supervisor
-    },
-    case ask(fun() -> supervisor:start_child(?MODULE, Spec) end) of
+-spec start_pool(worker | subinterp, atom(), pos_integer()) -> ok | {error, py_error:reason()}.
+start_pool(Mode, Name, Size) ->
+    Kind =
+        case Mode of
+            worker -> #{start => {py_pool_sup, start_link, [Name, Size]}, type => supervisor};
+            subinterp -> #{start => {py_interp_pool, start_link, [Name, Size]}}
+        end,
+    case ask(fun() -> supervisor:start_child(?MODULE, Kind#{id => {py_pool, Name}}) end) of
         {ok, _} -> ok;
         {error, not_running} -> {error, not_running};
+        {error, {not_supported, _Child}} -> {error, not_supported};
         {error, _} -> {error, {bad_argument, <<"a pool of this name exists">>}}
     end.
 

@@ -103,12 +103,10 @@ is_loaded() ->
         error:nif_not_loaded -> false
     end.
 
--spec start(Program, Package, MaxDepth, SwitchUs, GroupLeader) -> {ok, ok | {}} | {error, binary()} when
-    Program :: binary(),
-    Package :: binary(),
-    MaxDepth :: pos_integer(),
-    SwitchUs :: pos_integer(),
-    GroupLeader :: pid().
+-spec start(Program, Package, MaxDepth :: N, SwitchUs :: N, GroupLeader :: pid()) ->
+    {ok, ok | {}} | {error, binary()}
+when
+    Program :: binary(), Package :: binary(), N :: pos_integer().
 start(_Program, _Package, _MaxDepth, _SwitchUs, _GroupLeader) -> ?NOT_LOADED.
 
 -spec finish(LimitMs :: non_neg_integer()) -> boolean().
@@ -156,16 +154,14 @@ copy_fresh(_Binary) -> ?NOT_LOADED.
 pool_new(_Size, _MaxThreads, _MaxQueue, _OwnNamespace) -> ?NOT_LOADED.
 
 %% An own-GIL sub-interpreter with its one thread; both belong to the calling process. 0: no bound.
--spec subinterp_new(MaxQueue :: pos_integer(), MaxMemory :: non_neg_integer()) ->
-    {ok, {pool(), worker()}} | {error, binary()}.
+-spec subinterp_new(MaxQueue :: pos_integer(), N) -> {ok, {pool(), worker()}} | {error, binary()} when
+    N :: non_neg_integer().
 subinterp_new(_MaxQueue, _MaxMemory) -> ?NOT_LOADED.
 
-%% In bytes; `none' for a pool in an interpreter without a bound.
--spec pool_memory(pool()) -> {Used :: non_neg_integer(), Limit :: pos_integer()} | none.
+-spec pool_memory(pool()) -> {UsedBytes :: non_neg_integer(), Limit :: pos_integer()} | none.
 pool_memory(_Pool) -> ?NOT_LOADED.
 
-%% `{Made, Ended, LeftBehind, KeptBytes}'
--spec subinterp_counts() -> {N, N, N, N} when N :: non_neg_integer().
+-spec subinterp_counts() -> {Made :: N, Ended :: N, Left :: N, KeptBytes :: N} when N :: non_neg_integer().
 subinterp_counts() -> ?NOT_LOADED.
 
 -spec pool_close(pool()) -> ok.
@@ -231,7 +227,7 @@ stream_ack(_Ref, _Count) -> ?NOT_LOADED.
 -spec loop_new(MaxQueue :: pos_integer()) -> event_loop().
 loop_new(_MaxQueue) -> ?NOT_LOADED.
 
-%% Gives a context of the calling process a loop; its thread starts with the first job.
+%% Gives a context of the calling process a loop.
 -spec pool_add_loop(pool(), MaxQueue :: pos_integer()) -> ok.
 pool_add_loop(_Pool, _MaxQueue) -> ?NOT_LOADED.
 

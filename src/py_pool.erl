@@ -11,7 +11,7 @@ start_link(Name, Size) ->
     gen_server:start_link(?MODULE, {Name, Size}, []).
 
 %% A pool of its own under a name.
--spec register(atom(), #{mode => worker, size => pos_integer()}) ->
+-spec register(atom(), #{mode => worker | subinterp | owngil, size => pos_integer()}) ->
     ok | {error, py_error:reason()}.
 register(Name, Opts) when is_atom(Name), is_map(Opts) ->
     case maps:keys(maps:without([mode, size], Opts)) of
@@ -25,14 +25,14 @@ start(Name, Opts) ->
     case {py_registry:pool(Name), maps:get(mode, Opts, worker), maps:get(size, Opts, 1)} of
         {{ok, _}, _, _} ->
             {error, {bad_argument, <<"a pool of this name exists">>}};
-        {error, worker, Size} when is_integer(Size), Size > 0 ->
-            py_context_sup:start_pool(Name, Size);
-        {error, worker, _} ->
+        {error, Mode, _} when Mode =/= worker, Mode =/= subinterp, Mode =/= owngil ->
+            {error, {bad_argument, mode}};
+        {error, _, Size} when not is_integer(Size); Size < 1 ->
             {error, {bad_argument, size}};
-        {error, Mode, _} when Mode =:= subinterp; Mode =:= owngil ->
-            {error, not_supported};
-        {error, _, _} ->
-            {error, {bad_argument, mode}}
+        {error, worker, Size} ->
+            py_context_sup:start_pool(worker, Name, Size);
+        {error, _, Size} ->
+            py_context_sup:start_pool(subinterp, Name, Size)
     end.
 
 -spec unregister(atom()) -> ok | {error, py_error:reason()}.

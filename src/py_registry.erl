@@ -8,14 +8,14 @@
 
 -export([start_link/0, new_functions/0]).
 -export([add_function/2, remove_function/1, function/1]).
--export([add_pool/2, remove_pool/1, remove_pools_of/1, pool/1, pools/0]).
+-export([add_pool/2, add_pools/2, remove_pool/1, remove_pools_of/1, pool/1, pools/1, pools/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([callback/0, pool_name/0]).
 
 -type callback() :: fun(([term()]) -> term()) | {module(), atom()}.
 %% A context's process, a bound handle, or the name of a pool.
--type pool_name() :: pid() | reference() | atom() | {default, pos_integer()}.
+-type pool_name() :: pid() | reference() | atom() | {atom(), pos_integer()}.
 
 -define(FUNCTIONS, py_functions).
 -define(POOLS, py_pools).
@@ -59,6 +59,11 @@ function(Name) ->
 add_pool(Name, Pool) ->
     gen_server:call(?MODULE, {add_pool, Name, Pool, self()}).
 
+%% The same for several interpreters under one name.
+-spec add_pools(atom(), [py_nif:pool(), ...]) -> ok.
+add_pools(Name, Pools) ->
+    gen_server:call(?MODULE, {add_pool, Name, list_to_tuple(Pools), self()}).
+
 -spec remove_pool(pool_name()) -> ok.
 remove_pool(Name) ->
     gen_server:call(?MODULE, {remove_pool, Name}).
@@ -72,23 +77,50 @@ remove_pools_of(Owner) ->
         exit:{noproc, _} -> ok
     end.
 
+%% Of several interpreters, one that is free; if all are busy, the one with the fewest calls that wait.
 -spec pool(pool_name()) -> {ok, py_nif:pool()} | error.
 pool(Name) ->
-    try ets:lookup(?POOLS, Name) of
-        [{_, Pool, _Owner}] -> {ok, Pool};
-        [] -> error
-    catch
-        %% The application is not running.
-        error:badarg -> error
+    case pools(Name) of
+        [Pool] -> {ok, Pool};
+        [] -> error;
+        Pools -> {ok, least_busy(Pools)}
     end.
 
+%% All that have this name.
+-spec pools(pool_name()) -> [py_nif:pool()].
+pools(Name) ->
+    try ets:lookup(?POOLS, Name) of
+        [{_, Pools, _Owner}] when is_tuple(Pools) -> tuple_to_list(Pools);
+        [{_, Pool, _Owner}] -> [Pool];
+        [] -> []
+    catch
+        %% The application is not running.
+        error:badarg -> []
+    end.
+
+least_busy(Pools) ->
+    case [Pool || Pool <- Pools, not py_nif:pool_busy(Pool)] of
+        [Free | _] ->
+            Free;
+        [] ->
+            {_, Pool} = lists:min([{element(1, py_nif:pool_info(Pool)), Pool} || Pool <- Pools]),
+            Pool
+    end.
+
+%% Interpreters that share a name are numbered.
 -spec pools() -> [{pool_name(), py_nif:pool()}].
 pools() ->
     try ets:tab2list(?POOLS) of
-        Pools -> [{Name, Pool} || {Name, Pool, _Owner} <- Pools]
+        Entries -> lists:append([named(Name, Pools) || {Name, Pools, _Owner} <- Entries])
     catch
         error:badarg -> []
     end.
+
+named(Name, Pools) when is_tuple(Pools) ->
+    Numbered = lists:zip(lists:seq(1, tuple_size(Pools)), tuple_to_list(Pools)),
+    [{{Name, N}, Pool} || {N, Pool} <- Numbered];
+named(Name, Pool) ->
+    [{Name, Pool}].
 
 -spec init([]) -> {ok, #{}}.
 init([]) ->

@@ -29,7 +29,8 @@
     a_bound_that_can_not_be_kept_is_refused/1,
     other_allocators_are_not_counted/1,
     a_context_has_a_queue_of_its_own_length/1,
-    what_stays_of_many_contexts_is_known/1
+    what_stays_of_many_contexts_is_known/1,
+    a_pool_of_interpreters_runs_calls_at_once_and_stays_full/1
 ]).
 
 -define(MIB, 1_048_576).
@@ -374,3 +375,32 @@ figures() ->
     {ok, Threads} = py:call(py_subs, threads, []),
     #{subinterpreters := #{made := Made, ended := Ended, left_behind := Left}, pools := Pools} = py:stats(),
     [Threads, Made - Ended, Left, map_size(Pools)].
+
+a_pool_of_interpreters_runs_calls_at_once_and_stays_full(_Config) ->
+    ok = py:register_pool(sub_pool, #{mode => subinterp, size => 2}),
+    ?assertReason({bad_argument, _}, py:register_pool(sub_pool, #{mode => subinterp})),
+    %% Two that wait for the same name are in it at the same time, in different interpreters.
+    Wait = fun() ->
+        Ref = py:spawn_call(sub_pool, py_subs, wait_for, [<<"sub_pool_may_move">>, self()]),
+        ok = py_test:message(<<"waits">>),
+        Ref
+    end,
+    Refs = [Wait(), Wait()],
+    true = register(sub_pool_may_move, self()),
+    ?assertEqual([{ok, true}, {ok, true}], [py:await(Ref) || Ref <- Refs]),
+    ?assertEqual({ok, 3}, py:await(py:async_call(sub_pool, py_subs, leave_default_executor, []))),
+    %% One that dies is replaced.
+    [First, _] = interpreters(),
+    ok = py_test:down(First),
+    ok = py_test:eventually(fun() ->
+        length(interpreters()) =:= 2 andalso not lists:member(First, interpreters())
+    end),
+    ?assertEqual({ok, 4.0}, py:call(sub_pool, math, sqrt, [16])),
+    ok = py:unregister_pool(sub_pool),
+    ?assertReason({bad_argument, {no_such_pool, sub_pool}}, py:call(sub_pool, math, sqrt, [16])),
+    ok = py_test:eventually(fun() -> interpreters() =:= [] end).
+
+%% The processes of the interpreters of `sub_pool'.
+interpreters() ->
+    Pools = py_registry:pools(sub_pool),
+    [Pid || {Pid, Pool} <- py_registry:pools(), is_pid(Pid), lists:member(Pool, Pools)].
