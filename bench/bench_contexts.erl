@@ -108,7 +108,7 @@ report(Before, After, Cycles, Kept) ->
 %% Python keeps the arenas of an interpreter that has ended; with asyncio they are more.
 most(subinterp_loop) -> 8;
 most(Mode) when Mode =:= worker; Mode =:= worker_loop -> 0.05;
-most(_) -> 3.
+most(_) -> 5.
 
 row(Name, Value, Most) ->
     Verdict =

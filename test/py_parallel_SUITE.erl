@@ -73,7 +73,8 @@ a_timeout_of_parallel_is_kept_and_leaves_nothing_behind(_Config) ->
     Calls = lists:duplicate(8, {py_parallel_jobs, spin, []}),
     {Ms, Result} = py_test:milliseconds(fun() -> py:parallel(Calls, 200) end),
     ?assertEqual({error, timeout}, Result),
-    ?assert(Ms < 2000),
+    %% They spin for ever: any end is that of the timeout.
+    ?assert(Ms < 15_000),
     receive
         Message -> error({left_behind, Message})
     after 0 -> ok

@@ -118,6 +118,17 @@ def stop() -> None:
     atexit._run_exitfuncs()
 
 
+def leave() -> None:
+    """The same in a sub-interpreter; Python itself looks once more when it ends it."""
+    for wake in reversed(threading._threading_atexits):  # type: ignore[attr-defined]
+        wake()
+    here = (threading.main_thread(), threading.current_thread())
+    while threads := [one for one in threading.enumerate() if not (one.daemon or one in here)]:
+        for thread in threads:
+            thread.join()
+    atexit._run_exitfuncs()
+
+
 def _make_atom(name: str) -> None:
     try:
         _node.call("$atom", name)

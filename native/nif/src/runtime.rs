@@ -3,6 +3,7 @@
 //! Thread: `py-init` owns the main thread state and runs no user code, save at the very end the
 //! functions that Python programs have left for it (`atexit`, joining their threads).
 
+use std::ffi::CStr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
@@ -116,7 +117,7 @@ fn serve(state: &mut ThreadState, orders: &Receiver<Order>) {
     while let Ok(Order::End(done)) = orders.recv() {
         let _ = contain("Python end", || {
             state.attached(|py| {
-                if let Err(error) = end(py) {
+                if let Err(error) = end(py, c"stop") {
                     error.unraisable(c"the end of Python");
                 }
             });
@@ -146,9 +147,9 @@ pub fn prepare<'py>(
     Ok(interp)
 }
 
-/// What programs have left for the end of their interpreter.
-pub fn end<'py>(py: Attached<'py>) -> PyResult<'py, ()> {
-    call::import_c(py, c"erlang._boot")?.call_method(c"stop", &[])?;
+/// What programs have left for the end of an interpreter; `way` is a function of `erlang._boot`.
+pub fn end<'py>(py: Attached<'py>, way: &CStr) -> PyResult<'py, ()> {
+    call::import_c(py, c"erlang._boot")?.call_method(way, &[])?;
     Ok(())
 }
 

@@ -131,7 +131,7 @@ fn leave(mut state: ThreadState, interp: &Arc<Interp>) {
     lock(&LEAVING).push(since);
     let _ = contain("sub-interpreter end", || {
         state.attached(|py| {
-            if let Err(error) = runtime::end(py) {
+            if let Err(error) = runtime::end(py, c"leave") {
                 error.unraisable(c"the end of an interpreter");
             }
         });
