@@ -1,7 +1,8 @@
 //! The CPU lane: threads that take nodes from their own queue, from the common one, from each
 //! other.
 //!
-//! First in, first out everywhere, so that of many runs none waits for the end of another.
+//! First in, first out everywhere, and the common queue every third time, so that of many runs none
+//! waits for the end of another.
 //! Thread: `push` any; `work` the pool's own. Never: waits for anything but work.
 
 use std::cell::RefCell;
@@ -40,8 +41,11 @@ thread_local! {
     static HERE: RefCell<Option<Here>> = const { RefCell::new(None) };
 }
 
-/// How often the common queue is looked at though the own one has work.
-const COMMON_EVERY: u32 = 31;
+/// How often the common queue is looked at though the own one has work: a run that has just begun
+/// goes on beside those that began before it.
+const COMMON_EVERY: u32 = 3;
+/// How often a thread that has work looks whether the pool has stopped.
+const STOP_EVERY: u32 = 32;
 
 pub(crate) struct CpuLane {
     shared: Arc<Shared>,
@@ -142,7 +146,7 @@ fn work(shared: &Shared) {
             Job::Node(ticket) => ticket.run_here(),
             Job::Attempt(attempt) => attempt(),
         });
-        if tick.is_multiple_of(COMMON_EVERY) && shared.sleepers.is_stopped() {
+        if tick.is_multiple_of(STOP_EVERY) && shared.sleepers.is_stopped() {
             break;
         }
     }
