@@ -14,6 +14,43 @@ use crate::inbox::Refused;
 use crate::sync::Mutex;
 use crate::turn::{Host, Post, Reactor};
 
+/// A loop whose host decides what a piece of work is.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use std::os::fd::{BorrowedFd, RawFd};
+/// use std::sync::mpsc;
+/// use reactor::{EventLoop, Host, Key, Reactor, Readiness, Refused};
+/// # if reactor::MODELLED { return Ok(()); }
+///
+/// /// Adds up numbers and tells the sum so far.
+/// struct Adder(u32, mpsc::Sender<u32>);
+///
+/// impl Host<u32, ()> for Adder {
+///     fn run(&mut self, _: &mut Reactor<u32, ()>, number: u32) -> ControlFlow<()> {
+///         self.0 += number;
+///         let _ = self.1.send(self.0);
+///         ControlFlow::Continue(())
+///     }
+///
+///     fn ready(&mut self, _: &mut Reactor<u32, ()>, _: Key, _: Readiness) -> ControlFlow<()> {
+///         ControlFlow::Continue(())
+///     }
+///
+///     fn lend(&self, _: RawFd) -> BorrowedFd<'_> {
+///         unreachable!("it watches no descriptor")
+///     }
+/// }
+///
+/// let (tell, told) = mpsc::channel();
+/// let numbers = EventLoop::start("adder", 10, move |_| Adder(0, tell))?;
+/// // From any thread; what was accepted runs, also when the loop is stopped right after it.
+/// assert!(numbers.post(3).is_ok() && numbers.post(4).is_ok());
+/// numbers.stop();
+/// assert_eq!(told.iter().collect::<Vec<_>>(), [3, 7]);
+/// assert!(matches!(numbers.post(5), Err(Refused::Stopped(5))));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct EventLoop<W> {
     poster: Post<W>,
     /// Locked by whoever joins: a second `stop` returns after the join, too.

@@ -187,6 +187,23 @@ impl Handle {
 
 /// A loop of tasks with its thread. Dropped, it stops; dropped by its own work, the thread ends by
 /// itself.
+///
+/// ```
+/// use std::future::pending;
+/// use std::sync::mpsc;
+/// use reactor::{Cancelled, TaskLoop, block_on};
+/// # if reactor::MODELLED { return Ok(()); }
+///
+/// let tasks = TaskLoop::start("example", 100)?;
+/// let (tell, told) = mpsc::channel();
+/// assert!(tasks.handle().post(move || tell.send("posted").unwrap_or(())).is_ok());
+/// assert_eq!(told.recv()?, "posted");
+/// // What is suspended when the loop stops is dropped as cancelled.
+/// let never = tasks.handle().spawn_admitted(pending::<()>())?;
+/// tasks.stop();
+/// assert_eq!(block_on(never), Err(Cancelled));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct TaskLoop {
     inner: EventLoop<Order>,
     handle: Handle,

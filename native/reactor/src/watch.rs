@@ -76,6 +76,27 @@ enum Way {
 
 /// A descriptor on a loop. Non-blocking mode is the owner's business. One task waits per
 /// direction; of several the last one is woken.
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use std::os::unix::net::UnixStream;
+/// use reactor::{TaskLoop, Watch, block_on};
+/// # if reactor::MODELLED { return Ok(()); }
+///
+/// let tasks = TaskLoop::start("example", 100)?;
+/// let (mine, mut theirs) = UnixStream::pair()?;
+/// mine.set_nonblocking(true)?;
+/// let mine = Watch::new(tasks.handle(), mine);
+/// let reading = tasks.handle().spawn_admitted(async move {
+///     mine.readable().await?;
+///     let mut text = [0; 5];
+///     (&mut mine.get_ref()).read_exact(&mut text)?;
+///     Ok::<_, std::io::Error>(text)
+/// })?;
+/// theirs.write_all(b"hello")?;
+/// assert_eq!(&block_on(reading)??, b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Watch<T> {
     io: Arc<T>,
     source: Arc<Source>,
