@@ -49,6 +49,7 @@ async fn converse(redis: &Redis) -> Result<(), Failure> {
     redis.cmd(["ZADD", "z", "2", "two", "1", "one"]).await?;
     assert_eq!(redis.zrange("z", 0, -1).await?, [b"one", b"two"]);
     assert_eq!(redis.cmd(["INCR", "n"]).await?, Reply::Int(1));
+    assert_eq!(redis.cmd(["ECHO", "e"]).await?, Reply::Bytes(b"e".into()));
     let wrong = redis.cmd(["INCR", "h"]).await;
     assert!(matches!(wrong, Err(Failure::Server(text)) if text.starts_with("WRONGTYPE")));
     let unknown = redis.cmd(["NONSENSE"]).await;

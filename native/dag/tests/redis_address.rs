@@ -36,6 +36,24 @@ fn what_is_wrong_with_the_address_is_told() {
     };
     assert!(told("rediss://127.0.0.1?cacert=/nowhere").contains("/nowhere"));
     assert!(told("redis://127.0.0.1?cacert=/nowhere").contains("rediss://"));
-    assert!(told("rediss://127.0.0.1?what=ever").contains("cacert"));
+    assert!(told("rediss://127.0.0.1?what=ever").contains("what=ever"));
+    assert!(told("unix:/run/redis.sock?connections=0").contains("connections"));
+    assert!(told("unix:/run/redis.sock?timeout=soon").contains("milliseconds"));
+    assert!(told("unix:/run/redis.sock?protocol=1").contains("protocol"));
+    assert!(told("unix:/run/redis.sock?coalesce=often").contains("coalesce"));
     assert!(told("http://127.0.0.1").contains("redis://"));
+}
+
+#[test]
+fn options_follow_the_question_mark() {
+    let config = Config::parse("unix:/run/redis.sock?connections=3&timeout=250&protocol=3");
+    let config = config.unwrap();
+    assert_eq!(config.address, Address::Unix("/run/redis.sock".into()));
+    assert_eq!((config.connections, config.resp3), (3, true));
+    assert_eq!(config.timeout.as_millis(), 250);
+    let config = Config::parse("redis://127.0.0.1/4?coalesce=true&protocol=2").unwrap();
+    assert_eq!(
+        (config.coalesce, config.resp3, config.database),
+        (true, false, 4)
+    );
 }

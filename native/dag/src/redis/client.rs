@@ -5,6 +5,8 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
 use reactor::{Handle, Spawned};
 
 use crate::redis::command::Arg;
@@ -16,9 +18,21 @@ use crate::redis::resp::Reply;
 use crate::redis::store::Store;
 
 struct Server {
-    link: Arc<Link>,
-    /// Dropped with the last clone of the client, it ends the connection.
-    _task: Spawned<()>,
+    links: Box<[Arc<Link>]>,
+    /// Counts the commands, which go round the connections.
+    sent: AtomicUsize,
+    /// Dropped with the last clone of the client, they end the connections.
+    _tasks: Vec<Spawned<()>>,
+}
+
+impl Server {
+    fn link(&self) -> &Link {
+        match &*self.links {
+            [only] => only,
+            // Relaxed: any order does.
+            several => &several[self.sent.fetch_add(1, Ordering::Relaxed) % several.len()],
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -34,10 +48,21 @@ pub struct Redis(Backend);
 impl Redis {
     /// Connects in the background; commands wait for it, and fail where it fails.
     pub fn open(io: &Handle, config: Config) -> Result<Self, Failure> {
-        let link = Arc::new(Link::new(config));
-        let task = io.spawn_admitted(drive(link.clone(), io.clone()));
-        let _task = task.map_err(|_| Failure::Closed)?;
-        Ok(Redis(Backend::Server(Arc::new(Server { link, _task }))))
+        let count = config.connections.max(1);
+        let links: Box<[_]> = (0..count)
+            .map(|_| Arc::new(Link::new(config.clone())))
+            .collect();
+        let tasks = links.iter().map(|link| {
+            let task = io.spawn_admitted(drive(link.clone(), io.clone()));
+            task.map_err(|_| Failure::Closed)
+        });
+        let _tasks = tasks.collect::<Result<_, _>>()?;
+        let sent = AtomicUsize::new(0);
+        Ok(Redis(Backend::Server(Arc::new(Server {
+            links,
+            sent,
+            _tasks,
+        }))))
     }
 
     /// An empty store in this process: nothing to start, gone with its last clone.
@@ -57,7 +82,8 @@ impl Redis {
     pub(crate) async fn send<A: AsRef<[u8]>>(&self, args: &[A]) -> Result<Reply, Failure> {
         match &self.0 {
             Backend::Server(server) => {
-                let answer = poll_fn(|context| server.link.send(args, context)).await?;
+                let link = server.link();
+                let answer = poll_fn(|context| link.send(args, context)).await?;
                 poll_fn(|context| answer.poll(context)).await
             }
             Backend::Embedded(store) => store.run(args),
@@ -95,9 +121,11 @@ impl<'a> Pipeline<'a> {
             }
             return answers;
         };
+        // On one connection, so that they are carried out in order.
+        let link = server.link();
         let mut sent = Vec::with_capacity(self.commands.len());
         for command in &self.commands {
-            sent.push(poll_fn(|context| server.link.send(command, context)).await);
+            sent.push(poll_fn(|context| link.send(command, context)).await);
         }
         for sent in sent {
             answers.push(match sent {

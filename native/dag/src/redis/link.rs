@@ -123,7 +123,11 @@ impl Link {
                 state.expired = state.expired.saturating_sub(1);
                 pairs.push((waiting.answer, reply));
             }
-            std::mem::take(&mut state.blocked)
+            // Half of the room at once: to wake all for each place would cost their square.
+            match state.waiting.len() > self.config.in_flight / 2 {
+                true => Vec::new(),
+                false => std::mem::take(&mut state.blocked),
+            }
         };
         for (answer, reply) in pairs {
             answer.fill(match reply {

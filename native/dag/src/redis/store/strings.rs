@@ -7,6 +7,7 @@ use crate::redis::failure::Failure;
 use crate::redis::resp::Reply;
 
 pub(super) const COMMANDS: &[(&str, usize, Run)] = &[
+    ("ECHO", 1, |_, args| Ok(Reply::Bytes(args[0].to_vec()))),
     ("PING", 0, |_, args| match args.first() {
         Some(text) => Ok(Reply::Bytes(text.to_vec())),
         None => Ok(Reply::Simple("PONG".to_owned())),
