@@ -15,33 +15,19 @@ main(Args) ->
     {ok, _} = application:ensure_all_started(erlang_python),
     Here = filename:dirname(filename:absname(escript:script_name())),
     {ok, none} = py:call(sys, 'path.append', [unicode:characters_to_binary(Here)]),
-    case os:find_executable("redis-server") of
-        false -> rank(embedded, Args);
-        Server -> with_server(Server, Args)
+    case py:call(server, start, []) of
+        {ok, none} -> rank(embedded, Args);
+        {ok, Socket} -> with_server(Socket, Args)
     end.
 
-with_server(Server, Args) ->
-    {ok, Dir} = py:call(tempfile, mkdtemp, []),
-    Socket = <<Dir/binary, "/redis.sock">>,
-    Options = ["--port", "0", "--save", "", "--dir", Dir, "--unixsocket", Socket],
-    Port = open_port({spawn_executable, Server}, [{args, Options}, exit_status, binary]),
-    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+with_server(Socket, Args) ->
     try
-        ok = wait(Socket, 1000),
         Commands = rank(<<"unix:", Socket/binary>>, Args),
         {Time, {ok, _}} = timer:tc(fun() -> py:call(before, fetch, [Socket, Commands]) end),
         Text = "before: ~b reads by 8 blocking threads in ~.1f ms~n",
         io:format(Text, [length(Commands), Time / 1000])
     after
-        {ok, _} = py:call(os, kill, [Pid, 15]),
-        receive {Port, {exit_status, _}} -> ok end,
-        {ok, _} = py:call(shutil, rmtree, [Dir])
-    end.
-
-wait(Socket, Left) when Left > 0 ->
-    case gen_tcp:connect({local, Socket}, 0, [local]) of
-        {ok, Connection} -> gen_tcp:close(Connection);
-        {error, _} -> timer:sleep(10), wait(Socket, Left - 1)
+        {ok, _} = py:call(server, stop, [Socket])
     end.
 
 rank(Redis, Args) ->
