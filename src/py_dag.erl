@@ -4,9 +4,10 @@
 %% Process: the caller's own waits; functions of Erlang run in processes of `py_dag_runner'.
 -module(py_dag).
 
--export([run/2, run/3, start/2, start/3, await/1, cancel/1, new/2]).
+-export([run/2, run/3, start/2, start/3, await/1, cancel/1, new/2, limit/1, more/3]).
 
 -export_type([graph/0, node_name/0, node_spec/0, command/0, opts/0, report/0, event/0, run_ref/0]).
+-export_type([limit/0, more/0]).
 
 -include("py_nif.hrl").
 
@@ -28,8 +29,12 @@
     backoff => non_neg_integer(),
     hedge => non_neg_integer(),
     default => term(),
-    optional => boolean()
+    optional => boolean(),
+    condition => node_name(),
+    limit => limit()
 }.
+-opaque limit() :: py_nif:dag_limit().
+-opaque more() :: {'$py_dag_more', graph(), #{node_name() => term()}, node_name()}.
 -type graph() :: #{nodes := #{node_name() => node_spec()}} | py_dag_graph:compiled().
 -type opts() :: #{
     timeout => timeout(),
@@ -42,6 +47,7 @@
 }.
 %% Times in nanoseconds since the run began; `none' for what did not come so far.
 -type event() :: #{
+    %% Of a node that was asked for by another: the name that pictures show, <<"asking/asked">>.
     node := node_name(),
     outcome := done | failed | skipped | cancelled,
     lane := python | erlang | io | cpu | none,
@@ -111,11 +117,11 @@ with_options(Compiled, Inputs, Opts) ->
     end.
 
 begin_run(Compiled, Inputs, #{pool := Pool, native := Native} = Options) ->
-    #{pictures := Pictures, context := Context} = Options,
+    #{pictures := Pictures} = Options,
     #{graph := Graph, names := Names, functions := Functions} = Compiled,
-    Encoded = [{py_dag_graph:text(Name), term_to_binary(V)} || {Name, V} <- maps:to_list(Inputs)],
+    Encoded = py_dag_graph:encoded(Inputs),
     Key = make_ref(),
-    Runner = py_dag_runner:start(Functions, Context),
+    Runner = py_dag_runner:start(Functions),
     case native_run(Key, Graph, Pool, Runner, Encoded, Native) of
         {ok, Run} ->
             ok = py_dag_runner:serve(Runner, Run),
@@ -137,7 +143,8 @@ native_run(Key, Graph, Pool, Runner, Inputs, Native) ->
         {ok, Run} ->
             {ok, Run};
         no_client ->
-            case py_nif:dag_redis(element(7, Native)) of
+            {Url, _Loop} = element(7, Native),
+            case py_nif:dag_redis(Url) of
                 {ok, _} -> native_run(Key, Graph, Pool, Runner, Inputs, Native);
                 {error, Text} -> {error, {bad_argument, Text}}
             end;
@@ -146,6 +153,16 @@ native_run(Key, Graph, Pool, Runner, Inputs, Native) ->
         Refusal ->
             {error, Refusal}
     end.
+
+%% A bound on how many nodes run at once: those that have it as their `limit', in whatever graphs.
+-spec limit(AtOnce :: pos_integer()) -> limit().
+limit(AtOnce) when is_integer(AtOnce), AtOnce > 0 -> py_nif:dag_limit(AtOnce).
+
+%% What a function of Erlang gives that asks for more nodes: `Graph' is run with `Inputs', and the
+%% value of its node `Result' becomes that of the function's own.
+-spec more(graph(), Inputs :: #{node_name() => term()}, Result :: node_name()) -> more().
+more(Graph, Inputs, Result) when is_map(Graph), is_map(Inputs) ->
+    {'$py_dag_more', Graph, Inputs, Result}.
 
 %% Waits for the end of the run. Its time is bounded by the option `timeout' it was started with.
 -spec await(run_ref()) -> answer().
@@ -164,7 +181,7 @@ answer(#run{names = Names, pictures = Wanted} = Run, {ok, Results, Timeline, Pat
     true = is_map(Run#run.inputs),
     Report = #{
         results => maps:from_list([{name(Names, Index), Value} || {Index, Value} <- Results]),
-        timeline => timeline(Names, 0, Timeline),
+        timeline => [event(Names, Event) || Event <- Timeline],
         critical_path => [name(Names, Index) || Index <- Path]
     },
     All = [dot, svg, chrome_trace],
@@ -188,20 +205,19 @@ detail({Type, Message, #{traceback := _} = Details}) ->
 detail(Reason) ->
     Reason.
 
-timeline(_Names, _Index, []) ->
-    [];
-timeline(Names, Index, [{Outcome, Reason, Lane, Queued, Started, Ended} | Rest]) ->
+event(Names, {Node, Outcome, Reason, Lane, Queued, Started, Ended}) ->
     Event = #{
-        node => name(Names, Index),
+        node => name(Names, Node),
         outcome => Outcome,
         lane => Lane,
         queued => Queued,
         started => Started,
         ended => Ended
     },
-    [with_reason(Event, Reason) | timeline(Names, Index + 1, Rest)].
+    with_reason(Event, Reason).
 
 with_reason(Event, none) -> Event;
 with_reason(Event, Reason) -> Event#{reason => detail(Reason)}.
 
-name(Names, Index) -> element(Index + 1, Names).
+name(Names, Index) when is_integer(Index) -> element(Index + 1, Names);
+name(_Names, Asked) -> Asked.

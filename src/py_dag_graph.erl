@@ -3,7 +3,7 @@
 %% Process: the caller's. Pure but for building the native graph.
 -module(py_dag_graph).
 
--export([compile/2, options/2, text/1]).
+-export([compile/2, options/2, encoded/1, event_loop/1]).
 
 -export_type([compiled/0]).
 
@@ -12,7 +12,9 @@
     %% By their place in the graph.
     names := tuple(),
     index := #{py_dag:node_name() => non_neg_integer()},
-    functions := #{non_neg_integer() => py_dag_runner:called()},
+    functions := py_dag_runner:functions(),
+    %% Whether coroutines may run in it.
+    io := boolean(),
     %% What nobody else takes as an input.
     leaves := [non_neg_integer()],
     inputs := [py_dag:node_name()]
@@ -57,7 +59,8 @@ build(Nodes, Inputs) ->
                 graph => Graph,
                 names => list_to_tuple(Names),
                 index => maps:from_list([{Name, Index} || {Index, #{name := Name}} <- Numbered]),
-                functions => maps:from_list([{Index, Fun} || {Index, #{function := Fun}} <- Numbered]),
+                functions => maps:from_list([Called || #{function := Called} <- Lines]),
+                io => lists:any(fun is_io/1, Lines),
                 leaves => [
                     Index
                  || {Index, #{name := Name}} <- Numbered, not is_map_key(Name, Taken)
@@ -71,20 +74,36 @@ build(Nodes, Inputs) ->
 build_native(true, Inputs, Nodes) -> py_nif:dag_new_large(Inputs, Nodes);
 build_native(false, Inputs, Nodes) -> py_nif:dag_new(Inputs, Nodes).
 
-check_inputs(#{name := Name, inputs := Inputs}, Known) ->
+is_io(#{body := {python, _, _, Io}}) -> Io;
+is_io(_Line) -> false.
+
+check_inputs(#{name := Name, inputs := Inputs, condition := Condition}, Known) ->
     [
         case Known of
             #{Input := _} -> Input;
             #{} -> refuse("node ~0tp needs ~0tp, which is neither a node nor an input", [Name, Input])
         end
-     || {Input, _Maybe} <- Inputs
+     || Input <- [Input || {Input, _Maybe} <- Inputs] ++ Condition
     ].
 
-native_line(#{name := Name, body := Body, inputs := Inputs, policy := Policy, default := Default}) ->
-    {text(Name), Body, [{text(Input), Maybe} || {Input, Maybe} <- Inputs], Policy, Default}.
+native_line(#{name := Name, body := Body, inputs := Inputs} = Line) ->
+    #{policy := Policy, default := Default, condition := Condition, limit := Limit} = Line,
+    Given = [{text(Input), Maybe} || {Input, Maybe} <- Inputs],
+    {text(Name), Body, Given, Policy, Default, native_condition(Condition), Limit}.
+
+native_condition([]) -> none;
+native_condition([Name]) -> text(Name).
+
+%% The inputs of a run as the native side takes them.
+-spec encoded(#{py_dag:node_name() => term()}) -> [{binary(), binary()}].
+encoded(Inputs) -> [{text(Name), term_to_binary(Value)} || {Name, Value} <- maps:to_list(Inputs)].
+
+%% Where the coroutines of a graph run that has some.
+-spec event_loop(compiled()) -> {ok, py_nif:event_loop() | none} | {error, py_error:reason()}.
+event_loop(#{io := true}) -> py_event_loop_pool:get_loop();
+event_loop(#{io := false}) -> {ok, none}.
 
 %% The name of a node or an input as pictures and messages show it.
--spec text(py_dag:node_name()) -> binary().
 text(Name) when is_atom(Name) -> atom_to_binary(Name);
 text(Name) when is_binary(Name), Name =/= <<>> ->
     case unicode:characters_to_list(Name) of
@@ -95,7 +114,7 @@ text(Name) ->
     sentence("~0tp", [Name]).
 
 node_line(Name, #{run := Run} = Spec) ->
-    Allowed = [run, kind, inputs, timeout, retries, backoff, hedge, default, optional],
+    Allowed = [run, kind, inputs, timeout, retries, backoff, hedge, default, optional, condition, limit],
     case maps:keys(maps:without(Allowed, Spec)) of
         [] -> ok;
         [Key | _] -> refuse("node ~0tp has an unknown key ~0tp", [Name, Key])
@@ -109,10 +128,12 @@ node_line(Name, #{run := Run} = Spec) ->
             time(Name, backoff, Spec, 10),
             time(Name, hedge, Spec, -1)
         },
-        default => default(Name, Spec)
+        default => default(Name, Spec),
+        condition => [Condition || {condition, Condition} <- maps:to_list(Spec)],
+        limit => limit(Name, Spec)
     },
     Kind = maps:get(kind, Spec, any),
-    kind(Kind, body(asynchronous(Kind, Run), Declared, Line));
+    kind(Kind, body(Run, Kind =:= io, Declared, Line));
 node_line(Name, _Spec) ->
     refuse("node ~0tp is no map with a key run", [Name]).
 
@@ -145,31 +166,33 @@ default(Name, #{optional := Optional}) when Optional =/= false ->
     refuse("optional of node ~0tp is neither true nor false", [Name]);
 default(_Name, #{}) -> undefined.
 
-%% Coroutine functions run on an event loop, which a process waits for; others may do so, too.
-asynchronous(io, {py, Module, Function}) -> {async, Module, Function};
-asynchronous(_Kind, Run) -> Run.
+limit(_Name, #{limit := Limit}) when is_reference(Limit) -> Limit;
+limit(Name, #{limit := _}) -> refuse("the limit of node ~0tp is not from py_dag:limit/1", [Name]);
+limit(_Name, #{}) -> none.
 
 %% What runs: Python, Erlang or Redis.
-body({async, Module, Function}, Inputs, Line) ->
-    Called = {async, called(Module, Line), called(Function, Line)},
-    Line#{body => {erlang}, inputs => Inputs, function => Called};
-body({py, Module, Function}, Inputs, Line) ->
-    Line#{body => {python, called(Module, Line), called(Function, Line)}, inputs => Inputs};
-body({input, Name}, Inputs, Line) ->
+body({py, Module, Function}, Io, Inputs, Line) ->
+    Line#{body => {python, called(Module, Line), called(Function, Line), Io}, inputs => Inputs};
+body({input, Name}, _Io, Inputs, Line) ->
     All = with(Name, Inputs),
     Line#{body => {redis, given, place(Name, All)}, inputs => All};
-body({Module, Function} = Called, Inputs, Line) when is_atom(Module), is_atom(Function) ->
-    Line#{body => {erlang}, inputs => Inputs, function => Called};
-body(Fun, Inputs, Line) when is_function(Fun, 1) ->
-    Line#{body => {erlang}, inputs => Inputs, function => Fun};
-body([_ | _] = Commands, Inputs, #{name := Name} = Line) ->
+body({Module, Function} = Called, _Io, Inputs, Line) when is_atom(Module), is_atom(Function) ->
+    function(Called, Inputs, Line);
+body(Fun, _Io, Inputs, Line) when is_function(Fun, 1) ->
+    function(Fun, Inputs, Line);
+body([_ | _] = Commands, _Io, Inputs, #{name := Name} = Line) ->
     All = lists:foldl(fun with/2, Inputs, py_dag_command:inputs(Commands)),
     case py_dag_command:parts(Commands, fun(Input) -> place(Input, All) end) of
         {ok, {How, Parts}} -> Line#{body => {redis, How, Parts}, inputs => All};
         error -> refuse("node ~0tp has a command that is no list of words", [Name])
     end;
-body(_Run, _Inputs, #{name := Name}) ->
+body(_Run, _Io, _Inputs, #{name := Name}) ->
     refuse("node ~0tp runs none of {py, M, F}, {M, F}, fun/1, a Redis command", [Name]).
+
+%% Known by a number of its own: a run may have the functions of several graphs.
+function(Called, Inputs, Line) ->
+    Number = erlang:unique_integer([positive]),
+    Line#{body => {erlang, Number}, inputs => Inputs, function => {Number, Called}}.
 
 called(Text, #{name := Name}) ->
     case py_call:text(Text) of
@@ -205,20 +228,30 @@ options(Compiled, Opts) ->
     case py_call:options(maps:without(Own, Opts)) of
         {ok, #{timeout := Timeout, flags := Flags, pool := Pool}} ->
             try
-                Context = maps:get(context, Opts, none),
                 Partial = flag(partial, Opts),
                 {Restrict, Wanted} = wanted(Compiled, Opts),
                 Pictures = pictures(Opts),
                 Bits = lists:sum([bit(Picture) || Picture <- Pictures]),
                 Time = deadline(Timeout),
-                Native = {Time, Partial, Restrict, Wanted, Bits, Flags, redis(Opts)},
-                {ok, #{pool => Pool, native => Native, pictures => Pictures, context => Context}}
+                Places = {redis(Opts), loop(Compiled, Pool)},
+                Native = {Time, Partial, Restrict, Wanted, Bits, Flags, Places},
+                {ok, #{pool => Pool, native => Native, pictures => Pictures}}
             catch
-                throw:{refused, What} -> {error, {bad_argument, What}}
+                throw:{refused, What} -> {error, {bad_argument, What}};
+                throw:{no_loop, Reason} -> {error, Reason}
             end;
         {error, _} = Error ->
             Error
     end.
+
+%% A context runs its coroutines itself.
+loop(Compiled, default) ->
+    case event_loop(Compiled) of
+        {ok, Loop} -> Loop;
+        {error, Reason} -> throw({no_loop, Reason})
+    end;
+loop(_Compiled, _Pool) ->
+    none.
 
 deadline(infinity) -> -1;
 deadline(Timeout) -> Timeout.

@@ -1,28 +1,21 @@
-%% Runs the functions of Erlang of one run, each in a process of its own; and waits, in the same way,
-%% for what event loops of Python run.
+%% Runs the functions of Erlang of one run, each in a process of its own.
 %%
 %% Process: one per run that has such functions. It ends with the run or with the run's caller, and
 %% what it had started ends with it.
 -module(py_dag_runner).
 
--export([start/2, serve/2, stop/1]).
--export([init/3, execute/5]).
+-export([start/1, serve/2, stop/1]).
+-export([init/2, execute/5]).
 
--export_type([called/0]).
+-export_type([called/0, functions/0]).
 
--type called() ::
-    {module(), atom()} | fun(([term()]) -> term()) | {async, Module :: binary(), Name :: binary()}.
--type functions() :: #{non_neg_integer() => called()}.
--type context() :: pid() | reference() | atom().
+-type called() :: {module(), atom()} | fun(([term()]) -> term()).
+%% By the numbers that the native side knows them by.
+-type functions() :: #{pos_integer() => called()}.
 
-%% `Context': where Python runs, or `none'.
--spec start(functions(), context()) -> pid() | undefined.
-start(Functions, _Context) when map_size(Functions) =:= 0 -> undefined;
-start(Functions, Context) -> spawn(?MODULE, init, [self(), Functions, options(Context)]).
-
-%% The run has a deadline of its own.
-options(none) -> #{timeout => infinity};
-options(Context) -> #{timeout => infinity, context => Context}.
+-spec start(functions()) -> pid() | undefined.
+start(Functions) when map_size(Functions) =:= 0 -> undefined;
+start(Functions) -> spawn(?MODULE, init, [self(), Functions]).
 
 -spec serve(pid() | undefined, py_nif:dag_run()) -> ok.
 serve(undefined, _Run) ->
@@ -38,31 +31,34 @@ stop(Runner) ->
     _ = Runner ! stop,
     ok.
 
--spec init(pid(), functions(), py_call:opts()) -> no_return().
-init(Caller, Functions, Options) ->
+-spec init(pid(), functions()) -> no_return().
+init(Caller, Functions) ->
     process_flag(trap_exit, true),
     Monitor = monitor(process, Caller),
     receive
-        {run, Run} -> loop({Run, Functions, Options}, #{});
+        {run, Run} -> loop(Run, Functions, #{});
         stop -> exit(shutdown);
         {'DOWN', Monitor, process, Caller, _} -> exit(shutdown)
     end.
 
 %% By the number of the call and, for their ends, by the process.
-loop({Run, Functions, Options} = All, Running) ->
+loop(Run, Functions, Running) ->
     receive
-        {dag_call, Id, Index, Args} ->
-            #{Index := Function} = Functions,
-            Pid = spawn_link(?MODULE, execute, [Run, Id, Function, Args, Options]),
-            loop(All, Running#{Id => Pid, Pid => Id});
+        {dag_call, Id, Number, Args} ->
+            #{Number := Function} = Functions,
+            Pid = spawn_link(?MODULE, execute, [self(), Run, Id, Function, Args]),
+            loop(Run, Functions, Running#{Id => Pid, Pid => Id});
+        {more, Pid, More} ->
+            _ = Pid ! {more, self()},
+            loop(Run, maps:merge(Functions, More), Running);
         {dag_stop, Id} ->
             case Running of
                 #{Id := Pid} -> exit(Pid, kill);
                 #{} -> true
             end,
-            loop(All, Running);
+            loop(Run, Functions, Running);
         {'EXIT', Pid, Why} ->
-            loop(All, ended(Run, Pid, Why, Running));
+            loop(Run, Functions, ended(Run, Pid, Why, Running));
         stop ->
             exit(shutdown);
         {'DOWN', _Monitor, process, _Caller, _} ->
@@ -79,21 +75,44 @@ ended(Run, Pid, Why, Running) ->
             Running
     end.
 
--spec execute(py_nif:dag_run(), non_neg_integer(), called(), binary(), py_call:opts()) -> ok.
-execute(Run, Id, Function, Args, Options) ->
-    try call(Function, binary_to_term(Args, [safe]), Options) of
-        {ok, Value} -> reply(Run, Id, true, Value);
-        {error, Reason} -> reply(Run, Id, false, Reason)
+-spec execute(pid(), py_nif:dag_run(), non_neg_integer(), called(), binary()) -> ok.
+execute(Runner, Run, Id, Function, Args) ->
+    try call(Function, binary_to_term(Args, [safe])) of
+        {'$py_dag_more', Graph, Inputs, Result} -> more(Runner, Run, Id, Graph, Inputs, Result);
+        Value -> reply(Run, Id, true, Value)
     catch
         Class:Reason:Trace -> reply(Run, Id, false, raised(Class, Reason, Trace))
     end.
 
-call({async, Module, Name}, Args, Options) ->
-    py:await(py:async_call(Module, Name, Args, #{}, Options), infinity);
-call({Module, Function}, Args, _Options) ->
-    {ok, Module:Function(Args)};
-call(Function, Args, _Options) ->
-    {ok, Function(Args)}.
+call({Module, Function}, Args) -> Module:Function(Args);
+call(Function, Args) -> Function(Args).
+
+%% The nodes that a function asks for run in the place of its own.
+more(Runner, Run, Id, Graph, Inputs, Result) ->
+    case asked(Graph, Inputs, Result) of
+        {ok, #{graph := Native, functions := Functions}, Place, Loop} ->
+            %% Known to the runner before the first of them can be called.
+            _ = Runner ! {more, self(), Functions},
+            receive
+                {more, Runner} -> ok
+            end,
+            py_nif:dag_more(Run, Id, Native, py_dag_graph:encoded(Inputs), Place, Loop);
+        {error, Reason} ->
+            reply(Run, Id, false, Reason)
+    end.
+
+asked(Graph, Inputs, Result) ->
+    case py_dag_graph:compile(Graph, maps:keys(Inputs)) of
+        {ok, #{index := #{Result := Place}} = Compiled} ->
+            case py_dag_graph:event_loop(Compiled) of
+                {ok, Loop} -> {ok, Compiled, Place, Loop};
+                {error, _} = Error -> Error
+            end;
+        {ok, _Compiled} ->
+            {error, {bad_argument, <<"the asked graph has no such node as its result">>}};
+        {error, _} = Error ->
+            Error
+    end.
 
 reply(Run, Id, Ok, Term) -> py_nif:dag_reply(Run, Id, Ok, term_to_binary(Term)).
 

@@ -14,7 +14,7 @@
 -export([loop_spawn/7, loop_cast/5, post/7, linger/2, submit_call/6, submit_coroutine/6]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/4, is_object_ref/1]).
--export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
+-export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -export([dag_redis/1, dag_default/1]).
 
 -export([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
@@ -25,7 +25,7 @@
 
 -export_type([raw_loop/0, event_id/0, event_loop/0]).
 -export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
--export_type([dag_graph/0, dag_run/0, dag_node/0, dag_opts/0]).
+-export_type([dag_graph/0, dag_run/0, dag_limit/0, dag_node/0, dag_opts/0]).
 
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
@@ -37,7 +37,7 @@
 -nifs([loop_spawn/7, loop_cast/5, post/7, linger/2]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/4, is_object_ref/1]).
--nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4]).
+-nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -nifs([dag_redis/1, dag_default/1]).
 
 -nifs([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
@@ -67,13 +67,16 @@
 -type refusal() :: overload | not_running | context_died.
 -type dag_graph() :: reference().
 -type dag_run() :: reference().
+-type dag_limit() :: reference().
 %% Milliseconds, or -1 for none. The default is the external form of a term.
 -type dag_node() :: {
     Name :: binary(),
     Body :: tuple(),
     Inputs :: [{binary(), Maybe :: boolean()}],
     {Timeout :: integer(), Retries :: non_neg_integer(), Backoff :: integer(), Hedge :: integer()},
-    Default :: undefined | binary()
+    Default :: undefined | binary(),
+    Condition :: none | binary(),
+    none | dag_limit()
 }.
 -type dag_opts() :: {
     Deadline :: integer(),
@@ -82,7 +85,7 @@
     Wanted :: [non_neg_integer()],
     Pictures :: 0..7,
     flags(),
-    RedisUrl :: binary()
+    {RedisUrl :: binary(), event_loop() | none}
 }.
 
 -include("py_nif.hrl").
@@ -319,6 +322,16 @@ dag_cancel(_Run, _Silent) -> ?NOT_LOADED.
 
 -spec dag_reply(dag_run(), CallId :: non_neg_integer(), Ok :: boolean(), binary()) -> ok.
 dag_reply(_Run, _Id, _Ok, _Bytes) -> ?NOT_LOADED.
+
+%% In place of a reply: the value of that node of a graph becomes the function's.
+-spec dag_more(dag_run(), CallId, dag_graph(), Inputs, Result, event_loop() | none) -> ok when
+    CallId :: non_neg_integer(),
+    Inputs :: [{Name :: binary(), Value :: binary()}],
+    Result :: non_neg_integer().
+dag_more(_Run, _Id, _Graph, _Inputs, _Result, _Loop) -> ?NOT_LOADED.
+
+-spec dag_limit(AtOnce :: pos_integer()) -> dag_limit().
+dag_limit(_AtOnce) -> ?NOT_LOADED.
 
 -spec dag_redis(Url :: binary()) -> {ok, ok} | {error, binary()}.
 dag_redis(_Url) -> ?NOT_LOADED.

@@ -7,6 +7,8 @@ import string
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
+from erlang import _native
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
     Part = bytes | int | list[Any]
 
 _MISSING: Any = object()
+
+
+class Limit:
+    """A bound on how many nodes run at once: those that have it, in whatever graphs and runs."""
+
+    def __init__(self, at_once: int) -> None:
+        self._native = _native.dag_limit(at_once)
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,8 @@ class Node:
     inputs: tuple[tuple[str, bool], ...]
     policy: Policy
     default: Any = _MISSING
+    condition: str | None = None
+    limit: Limit | None = None
     function: Callable[..., Any] | None = None
     commands: Any = field(default=None, repr=False)
 
@@ -58,7 +69,8 @@ class Node:
             self.policy.hedge,
         )
         default = None if self.default is _MISSING else (self.default,)
-        return (self.name, body, list(self.inputs), policy, default)
+        limit = None if self.limit is None else self.limit._native
+        return (self.name, body, list(self.inputs), policy, default, self.condition, limit)
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -75,18 +87,27 @@ def _inputs(names: Iterable[str], optional: Sequence[str]) -> tuple[tuple[str, b
     return tuple((name, name in optional) for name in names)
 
 
-def _function(kind: str, function: Callable[..., Any], options: dict[str, Any]) -> Node:
-    default = options.pop("default", _MISSING)
-    names = options.pop("inputs", None)
-    optional = options.pop("optional", ())
+def _node(
+    name: str, kind: str, inputs: Iterable[str], options: dict[str, Any], **body: Any
+) -> Node:
+    """The options are what every kind of node may have."""
     return Node(
-        name=options.pop("name", None) or function.__name__,
+        name=name,
         kind=kind,
-        inputs=_inputs(_parameters(function) if names is None else names, optional),
+        inputs=_inputs(inputs, options.pop("optional", ())),
+        default=options.pop("default", _MISSING),
+        condition=options.pop("condition", None),
+        limit=options.pop("limit", None),
         policy=Policy(**options),
-        default=default,
-        function=function,
+        **body,
     )
+
+
+def _function(kind: str, function: Callable[..., Any], options: dict[str, Any]) -> Node:
+    inputs = options.pop("inputs", None)
+    names = _parameters(function) if inputs is None else inputs
+    name = options.pop("name", None) or function.__name__
+    return _node(name, kind, names, options, function=function)
 
 
 @overload
@@ -97,7 +118,8 @@ def cpu(function: Any = None, /, **options: Any) -> Any:
     """Makes a node of a function that computes. Its inputs are its parameters.
 
     Options: ``name``, ``inputs``, ``optional`` (inputs that may be missing), ``timeout``,
-    ``retries``, ``backoff``, ``hedge``, ``default``; times in seconds.
+    ``retries``, ``backoff``, ``hedge``, ``default``; times in seconds. ``condition`` names an input
+    or a node: this one runs only if that is true. ``limit`` is a ``Limit`` shared with others.
     """
     if function is not None:
         return _function("cpu", function, {})
@@ -138,15 +160,7 @@ def redis(
         how, what = "many", [_command(words, names) for words in commands]
     else:
         how, what = "one", _command(words, names)
-    default = options.pop("default", _MISSING)
-    return Node(
-        name=name,
-        kind="redis",
-        inputs=_inputs(names, options.pop("optional", ())),
-        policy=Policy(**options),
-        default=default,
-        commands=(how, what),
-    )
+    return _node(name, "redis", names, options, commands=(how, what))
 
 
 def _place(names: list[str], name: str) -> Any:

@@ -14,7 +14,8 @@
     report["score"]
 
 Works inside a node and without one. Hundreds of commands wait on one thread; coroutine functions
-run on an event loop, other functions on a few threads.
+run on an event loop, other functions on a few threads. Who runs for nobody any more, since the run
+was cancelled or its time is up, gets ``erlang.Cancelled``, a coroutine ``asyncio.CancelledError``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from erlang import _native
-from erlang._dag_nodes import Node, cpu, io, redis
+from erlang._dag_nodes import Limit, Node, cpu, io, redis
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Event",
     "Graph",
+    "Limit",
     "Node",
     "NodeError",
     "RedisError",
@@ -45,6 +47,7 @@ __all__ = [
     "Run",
     "cpu",
     "io",
+    "more",
     "redis",
     "run",
     "start",
@@ -104,6 +107,7 @@ class Graph:
                 raise TypeError(f"{node!r} is no node: use @dag.cpu, @dag.io or dag.redis")
         names = {node.name for node in self.nodes}
         taken = {name for node in self.nodes for name, _ in node.inputs}
+        taken |= {node.condition for node in self.nodes if node.condition is not None}
         self.inputs = tuple(sorted(taken - names if inputs is None else set(inputs)))
         self._places = {node.name: place for place, node in enumerate(self.nodes)}
         self._leaves = [n for n, node in enumerate(self.nodes) if node.name not in taken]
@@ -127,7 +131,7 @@ class Run:
         self._graph, self._native, self._pictures = graph, native, pictures
 
     def cancel(self) -> None:
-        """Ends every node that has not ended; a function that runs is not interrupted."""
+        """Ends every node that has not ended; a function that runs gets ``erlang.Cancelled``."""
         _native.dag_cancel(self._native)
 
     def done(self) -> bool:
@@ -227,8 +231,9 @@ def start(
     threads = min(_MOST_THREADS, graph._functions)
     wanted = graph._wanted(want)
     options = (timeout, partial, want is not None, wanted, redis or "", threads)
-    native, more = _native.dag_run(graph._native, list(given.items()), options)
-    _start_threads(more)
+    native, *more = _native.dag_run(graph._native, list(given.items()), options)
+    for errands, count in zip((False, True), more, strict=True):
+        _start_threads(errands, count)
     return Run(graph, native, names)
 
 
@@ -239,13 +244,28 @@ def run(
     return start(graph, inputs, **options).result()
 
 
-def _start_threads(count: int) -> None:
+def more(
+    graph: Graph | Iterable[Node], inputs: Mapping[str, Any] | None = None, *, result: str
+) -> Any:
+    """What a function returns that asks for more nodes.
+
+    They run in its place, and the value of the node ``result`` becomes its own.
+    """
+    given = dict(inputs or {})
+    if not isinstance(graph, Graph):
+        graph = Graph(graph, given)
+    (place,) = graph._wanted([result])
+    return _native.dag_more(graph._native, list(given.items()), place)
+
+
+def _start_threads(errands: bool, count: int) -> None:
+    name = "dag-errands" if errands else "dag-python"
     for started in range(count):
         try:
-            threading.Thread(target=_native.dag_work, name="dag-python").start()
+            threading.Thread(target=_native.dag_work, args=(errands,), name=name).start()
         except RuntimeError:
             for _ in range(count - started):
-                _native.dag_lost()
+                _native.dag_lost(errands)
             raise
 
 

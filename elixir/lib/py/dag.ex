@@ -16,4 +16,6 @@ defmodule Py.Dag do
   defdelegate await(run), to: :py_dag
   defdelegate cancel(run), to: :py_dag
   defdelegate new(graph, inputs), to: :py_dag
+  defdelegate limit(at_once), to: :py_dag
+  defdelegate more(graph, inputs, result), to: :py_dag
 end

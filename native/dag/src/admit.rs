@@ -4,6 +4,7 @@
 //! condition runs (I3).
 
 use crate::sync::atomic::Ordering;
+use std::future::Future;
 use std::sync::Arc;
 
 use reactor::clock;
@@ -11,10 +12,11 @@ use reactor::clock;
 use crate::attempt;
 use crate::contain::contain;
 use crate::cpu_lane::Job;
-use crate::error::Reason;
-use crate::foreign::{Done, ForeignFn, Refusal};
+use crate::error::{Error, Reason};
+use crate::foreign::{Done, Pause, Refusal};
 use crate::graph::From;
 use crate::lanes::needed;
+use crate::limit::Permit;
 use crate::node::{Body, Expansion};
 use crate::report::Outcome;
 use crate::run::{ENDED, Options, QUEUED, Run, Running, WAITING};
@@ -87,27 +89,44 @@ impl Run {
                 self.core.cpu.push(Job::Node(ticket));
                 return;
             }
-            Body::Foreign(place, start) if node.policy.is_plain() => {
-                return self.hand_over(ticket, place, start);
+            Body::Foreign(place, _) if node.policy.is_plain() => {
+                let turns = self.turns_at(*place);
+                match turns.take() {
+                    Some(turn) => self.hand_over(ticket, turn),
+                    None => self.spawn(index, async move {
+                        let turn = turns.acquire().await;
+                        insist(ticket, turn).await;
+                    }),
+                }
+                return;
             }
             _ => {}
         }
-        // Refused by a loop that has stopped, the ticket goes with the future and ends the run.
-        if let Ok(task) = self.core.io.spawn_admitted(attempt::watch_over(ticket)) {
+        self.spawn(index, attempt::watch_over(ticket));
+    }
+
+    /// Runs a future for a node. Refused by a loop that has stopped, its ticket goes with it and ends
+    /// the run.
+    fn spawn(&self, index: usize, future: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(task) = self.core.io.spawn_admitted(future) {
             self.keep(index, Running::Task(task));
         }
     }
 
     /// Gives a node to the other side. Its refusal ends the node on the pool, not here: a chain of
     /// refusals must not recurse.
-    fn hand_over(self: &Arc<Self>, ticket: Ticket, place: &'static str, start: &ForeignFn) {
+    fn hand_over(self: &Arc<Self>, ticket: Ticket, turn: Permit) {
         let index = ticket.index();
-        let given = self.given(index);
-        match start(given, Done::node(ticket, place)) {
-            Ok(stop) => self.keep(index, Running::Foreign(stop)),
-            Err(Refusal(done, reason)) => {
+        match try_hand_over(ticket, turn) {
+            Ok(()) => {}
+            Err(Refusal::Fails(done, reason)) => {
                 let end = move || done.complete(Err(reason));
                 self.core.cpu.push(Job::Attempt(Box::new(end)));
+            }
+            Err(Refusal::Busy(done)) => {
+                if let Some((ticket, turn)) = done.into_node() {
+                    self.spawn(index, insist(ticket, turn));
+                }
             }
         }
     }
@@ -116,12 +135,18 @@ impl Run {
     pub fn keep(&self, index: usize, running: Running) {
         let node = &self.nodes[index];
         let mut late = Some(running);
-        {
+        let before = {
             let mut slot = lock(&node.slot);
-            if node.state.load(Ordering::Acquire) != ENDED {
-                slot.running = late.take();
+            let has_ended = node.state.load(Ordering::Acquire) == ENDED;
+            // A task that has handed its node over may be kept only after what it has kept itself.
+            let is_past = slot.running.is_some() && matches!(late, Some(Running::Task(_)));
+            match has_ended || is_past {
+                true => None,
+                false => std::mem::replace(&mut slot.running, late.take()),
             }
-        }
+        };
+        // The task that has handed it over, dropped outside of the lock.
+        drop(before);
         if let Some(late) = late {
             late.end();
         }
@@ -148,6 +173,36 @@ impl Run {
     }
 }
 
+fn try_hand_over(ticket: Ticket, turn: Permit) -> Result<(), Refusal> {
+    let (run, index) = (ticket.run().clone(), ticket.index());
+    let Body::Foreign(place, start) = &run.vertex(index).node.body else {
+        return Ok(());
+    };
+    let given = run.given(index);
+    let stop = start(given, Done::node(ticket, *place, turn))?;
+    run.keep(index, Running::Foreign(stop));
+    Ok(())
+}
+
+/// Hands a node over again and again, until there is room.
+async fn insist(mut ticket: Ticket, mut turn: Permit) {
+    let io = ticket.run().core.io.clone();
+    let mut pause = Pause::default();
+    loop {
+        match try_hand_over(ticket, turn) {
+            Ok(()) => return,
+            Err(Refusal::Fails(done, reason)) => return done.complete(Err(reason)),
+            Err(Refusal::Busy(done)) => match done.into_node() {
+                Some(both) => (ticket, turn) = both,
+                None => return,
+            },
+        }
+        if !pause.wait(&io).await {
+            return;
+        }
+    }
+}
+
 impl Ticket {
     /// Runs the nodes that this one asked for; the value of their result becomes its own.
     pub fn expand(self, more: Expansion) {
@@ -165,6 +220,10 @@ impl Ticket {
             let error = lock(&inner.error).clone();
             match (error, value) {
                 (None, Some(value)) => ticket.complete(Ok(value.into())),
+                // Only the side it came from can read it, so it stays what it is.
+                (Some(Error::Node { reason, .. }), _) if matches!(reason, Reason::Foreign(_)) => {
+                    ticket.fail(reason);
+                }
                 (Some(error), _) => ticket.fail(Reason::new(error)),
                 (None, None) => ticket.fail(Reason::new("the result of its nodes was skipped")),
             }

@@ -14,7 +14,8 @@ use reactor::Handle;
 use crate::contain::{Contained, contain};
 use crate::cpu_lane::{Job, index_here};
 use crate::error::Reason;
-use crate::foreign::Attempt;
+use crate::foreign;
+use crate::limit::Permit;
 use crate::node::{Body, Doing, Given, Output, Policy};
 use crate::oneshot::oneshot;
 use crate::run::Lane;
@@ -35,7 +36,7 @@ pub(crate) async fn watch_over(ticket: Ticket) {
     }
     let given = run.given(ticket.index());
     let result = if node.policy.is_plain() {
-        attempt(&ticket, &given).await
+        attempt(&ticket, &given, None).await
     } else {
         persist(&ticket, &given, &node.policy, io).await
     };
@@ -53,7 +54,12 @@ async fn persist(
     let mut backoff = policy.backoff;
     let mut left = policy.retries;
     loop {
-        let trying = hedged(ticket, given, policy.hedge, io);
+        // The wait for its turn is no part of the attempt's time.
+        let turn = match &ticket.run().vertex(ticket.index()).node.body {
+            Body::Foreign(place, _) => Some(ticket.run().turns_at(*place).acquire().await),
+            _ => None,
+        };
+        let trying = hedged(ticket, given, (policy.hedge, turn), io);
         let result = match policy.timeout {
             Some(time) => within(io, time, trying).await,
             None => trying.await,
@@ -94,10 +100,10 @@ async fn within<T>(
 async fn hedged(
     ticket: &Ticket,
     given: &Given,
-    after: Option<Duration>,
+    (after, turn): (Option<Duration>, Option<Permit>),
     io: &Handle,
 ) -> Result<Output, Reason> {
-    let mut first = Some(attempt(ticket, given));
+    let mut first = Some(attempt(ticket, given, turn));
     let Some(after) = after else {
         return match first {
             Some(only) => only.await,
@@ -110,7 +116,7 @@ async fn hedged(
     poll_fn(|context| {
         if waiting && sleep.as_mut().poll(context).is_ready() {
             waiting = false;
-            second = Some(attempt(ticket, given));
+            second = Some(attempt(ticket, given, None));
         }
         let mut failed = None;
         for place in [&mut first, &mut second] {
@@ -133,15 +139,16 @@ async fn hedged(
     .await
 }
 
-fn attempt(ticket: &Ticket, given: &Given) -> Doing {
+fn attempt(ticket: &Ticket, given: &Given, turn: Option<Permit>) -> Doing {
     match &ticket.run().vertex(ticket.index()).node.body {
         Body::Io(body) => match contain(|| body(given.clone())) {
             Ok(doing) => Box::pin(Contained(doing)),
             Err(reason) => Box::pin(async { Err(reason) }),
         },
         Body::Foreign(place, start) => {
-            let (run, index) = (ticket.run(), ticket.index());
-            Box::pin(Attempt::begin(start, place, run, index, given.clone()))
+            let node = (ticket.run().clone(), ticket.index());
+            let given = given.clone();
+            Box::pin(foreign::attempt(start.clone(), *place, node, given, turn))
         }
         Body::Cpu(body) => {
             let (sender, receiver) = oneshot();

@@ -8,8 +8,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+use reactor::Handle;
 
 use crate::error::Reason;
+use crate::limit::Permit;
 use crate::node::{Given, Output};
 use crate::oneshot::{Receiver, Sender, oneshot};
 use crate::run::{Lane, Run};
@@ -19,8 +23,23 @@ use crate::ticket::Ticket;
 /// Tells the other side that nobody waits any more; called at most once, also after the end.
 pub type Stop = Box<dyn FnOnce() + Send>;
 
-/// The other side has no room: the node fails for this reason.
-pub struct Refusal(pub Done, pub Reason);
+/// Where foreign nodes run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// In a word, for the timeline.
+    pub name: &'static str,
+    /// How many nodes of one run may be there at once; the others wait for their turn. So a wide
+    /// graph neither floods the other side nor keeps other runs from it.
+    pub at_once: usize,
+}
+
+/// The other side does not take the node.
+pub enum Refusal {
+    /// It fails for this reason.
+    Fails(Done, Reason),
+    /// There is no room now: it is handed over again after a moment.
+    Busy(Done),
+}
 
 pub(crate) type ForeignFn = Arc<dyn Fn(Given, Done) -> Result<Stop, Refusal> + Send + Sync>;
 
@@ -28,6 +47,8 @@ pub(crate) type ForeignFn = Arc<dyn Fn(Given, Done) -> Result<Stop, Refusal> + S
 pub struct Done {
     way: Option<Way>,
     place: &'static str,
+    /// Its turn at the other side.
+    turn: Option<Permit>,
 }
 
 enum Way {
@@ -42,9 +63,25 @@ enum Way {
 }
 
 impl Done {
-    pub(crate) fn node(ticket: Ticket, place: &'static str) -> Self {
-        let way = Some(Way::Node(ticket));
-        Done { way, place }
+    pub(crate) fn node(ticket: Ticket, place: Place, turn: Permit) -> Self {
+        Done {
+            way: Some(Way::Node(ticket)),
+            place: place.name,
+            turn: Some(turn),
+        }
+    }
+
+    /// What it was made of, where it was refused.
+    pub(crate) fn into_node(mut self) -> Option<(Ticket, Permit)> {
+        match (self.way.take(), self.turn.take()) {
+            (Some(Way::Node(ticket)), Some(turn)) => Some((ticket, turn)),
+            _ => None,
+        }
+    }
+
+    /// The node goes on without a thread of the other side: the next one may come.
+    pub fn waits(&mut self) {
+        self.turn = None;
     }
 
     /// The node begins to run. `false`: nobody waits for it any more.
@@ -65,6 +102,7 @@ impl Done {
     }
 
     fn end(&mut self, result: Result<Output, Reason>) {
+        self.turn = None;
         match self.way.take() {
             Some(Way::Node(ticket)) => ticket.complete(result),
             Some(Way::Attempt { sender, .. }) => sender.send(result),
@@ -79,20 +117,38 @@ impl Drop for Done {
     }
 }
 
-/// One attempt, as a future; dropped before its end it stops the other side.
-pub(crate) struct Attempt {
-    receiver: Receiver<Result<Output, Reason>>,
-    stop: Option<Stop>,
+/// How long a node waits before it is handed over again; twice that the next time.
+const PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The wait for room at the other side.
+pub(crate) struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Pause(PAUSE)
+    }
 }
 
-impl Attempt {
-    pub fn begin(
-        start: &ForeignFn,
-        place: &'static str,
-        run: &Arc<Run>,
-        index: usize,
-        given: Given,
-    ) -> Self {
+impl Pause {
+    /// `false`: the loop has stopped.
+    pub async fn wait(&mut self, io: &Handle) -> bool {
+        let time = self.0;
+        self.0 = (time * 2).min(LONGEST_PAUSE);
+        io.sleep(time).await.is_ok()
+    }
+}
+
+/// One attempt at a node that is watched over. Dropped before its end it stops the other side.
+pub(crate) async fn attempt(
+    start: ForeignFn,
+    place: Place,
+    (run, index): (Arc<Run>, usize),
+    given: Given,
+    mut turn: Option<Permit>,
+) -> Result<Output, Reason> {
+    let mut pause = Pause::default();
+    loop {
         let (sender, receiver) = oneshot();
         let way = Way::Attempt {
             sender,
@@ -101,15 +157,28 @@ impl Attempt {
         };
         let done = Done {
             way: Some(way),
-            place,
+            place: place.name,
+            turn,
         };
-        let stop = match start(given, done) {
-            Ok(stop) => Some(stop),
-            Err(Refusal(done, reason)) => {
-                done.complete(Err(reason));
-                None
-            }
-        };
+        match start(given.clone(), done) {
+            Ok(stop) => return Attempt::new(receiver, stop).await,
+            Err(Refusal::Fails(_, reason)) => return Err(reason),
+            Err(Refusal::Busy(mut done)) => turn = done.turn.take(),
+        }
+        if !pause.wait(&run.core.io).await {
+            return Err(Reason::Stopped);
+        }
+    }
+}
+
+struct Attempt {
+    receiver: Receiver<Result<Output, Reason>>,
+    stop: Option<Stop>,
+}
+
+impl Attempt {
+    fn new(receiver: Receiver<Result<Output, Reason>>, stop: Stop) -> Self {
+        let stop = Some(stop);
         Attempt { receiver, stop }
     }
 }

@@ -146,6 +146,7 @@ impl Core {
             partial: options.partial,
             began: clock::now(),
             end: End::default(),
+            turns: Mutex::default(),
         }))
     }
 }

@@ -44,7 +44,7 @@ mod typed;
 mod value;
 
 pub use error::{Cause, Error, Reason};
-pub use foreign::{Done, Refusal, Stop};
+pub use foreign::{Done, Place, Refusal, Stop};
 pub use graph::{Builder, Graph};
 pub use lanes::Lanes;
 pub use limit::Limit;

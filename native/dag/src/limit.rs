@@ -8,14 +8,39 @@ use std::sync::Arc;
 
 use reactor::signal::Signal;
 
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
+
+/// A place in the line. Given up, it stays there until its turn comes, and is passed over then.
+/// Both marks are set and read under the lock of the line.
+#[derive(Default)]
+struct Waiter {
+    called: AtomicBool,
+    given_up: AtomicBool,
+    signal: Signal,
+}
 
 struct State {
     free: usize,
-    waiting: VecDeque<Arc<Signal>>,
+    waiting: VecDeque<Arc<Waiter>>,
 }
 
 /// A bound shared by its clones.
+///
+/// ```
+/// use dag::{Graph, Lanes, Limit, Node, Options, Value};
+/// # if dag::MODELLED { return Ok(()); }
+///
+/// let limit = Limit::new(2);
+/// let mut graph = Graph::builder();
+/// for n in 0..100 {
+///     graph.add(Node::io(&n.to_string(), |_| async { Ok(Value::absent()) }).limit(&limit));
+/// }
+/// let lanes = Lanes::start(1, 10)?;
+/// // Never more than two of them run, in this run and in all others.
+/// lanes.run(&graph.build()?, [("", Value::absent()); 0], Options::default())?.wait()?;
+/// # Ok::<(), dag::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Limit(Arc<Mutex<State>>);
 
@@ -27,6 +52,13 @@ impl Limit {
         })))
     }
 
+    /// A permit, if there is one at once.
+    pub(crate) fn take(&self) -> Option<Permit> {
+        let mut state = lock(&self.0);
+        state.free = state.free.checked_sub(1)?;
+        Some(Permit(self.clone()))
+    }
+
     pub(crate) async fn acquire(&self) -> Permit {
         let place = {
             let mut state = lock(&self.0);
@@ -34,7 +66,7 @@ impl Limit {
                 state.free -= 1;
                 return Permit(self.clone());
             }
-            let place = Arc::new(Signal::default());
+            let place = Arc::new(Waiter::default());
             state.waiting.push_back(place.clone());
             place
         };
@@ -43,7 +75,7 @@ impl Limit {
             place,
             taken: false,
         };
-        poll_fn(|context| queued.place.poll(context)).await;
+        poll_fn(|context| queued.place.signal.poll(context)).await;
         queued.taken = true;
         Permit(self.clone())
     }
@@ -51,22 +83,30 @@ impl Limit {
     fn release(&self) {
         let next = {
             let mut state = lock(&self.0);
-            let next = state.waiting.pop_front();
-            if next.is_none() {
-                state.free += 1;
+            loop {
+                match state.waiting.pop_front() {
+                    Some(place) if place.given_up.load(Ordering::Relaxed) => {}
+                    Some(place) => {
+                        place.called.store(true, Ordering::Relaxed);
+                        break Some(place);
+                    }
+                    None => {
+                        state.free += 1;
+                        break None;
+                    }
+                }
             }
-            next
         };
         if let Some(next) = next {
-            next.fire();
+            next.signal.fire();
         }
     }
 }
 
-/// A place in the line; given up, it leaves the line or passes on what it was just given.
+/// Somebody in the line; given up, he leaves it or passes on what he was just given.
 struct Queued<'a> {
     limit: &'a Limit,
-    place: Arc<Signal>,
+    place: Arc<Waiter>,
     taken: bool,
 }
 
@@ -75,15 +115,12 @@ impl Drop for Queued<'_> {
         if self.taken {
             return;
         }
-        let left = {
-            let mut state = lock(&self.limit.0);
-            let before = state.waiting.len();
-            state
-                .waiting
-                .retain(|place| !Arc::ptr_eq(place, &self.place));
-            state.waiting.len() < before
+        let called = {
+            let _state = lock(&self.limit.0);
+            self.place.given_up.store(true, Ordering::Relaxed);
+            self.place.called.load(Ordering::Relaxed)
         };
-        if !left {
+        if called {
             self.limit.release();
         }
     }

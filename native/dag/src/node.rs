@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Reason;
-use crate::foreign::{Done, ForeignFn, Refusal, Stop};
+use crate::foreign::{Done, ForeignFn, Place, Refusal, Stop};
 use crate::graph::Graph;
 use crate::limit::Limit;
 use crate::run::Run;
@@ -32,6 +32,31 @@ impl From<Expansion> for Output {
 }
 
 /// A graph that a node asks to be run in its place.
+///
+/// ```
+/// use dag::{Expansion, Graph, Lanes, Node, Options, Value};
+/// # if dag::MODELLED { return Ok(()); }
+///
+/// let asks = Node::cpu("asks", |given| {
+///     let count = *given.get::<u32>(0)?;
+///     let mut graph = Graph::builder();
+///     for n in 0..count {
+///         graph.add(Node::cpu(&format!("part {n}"), move |_| Ok(Value::new(n))));
+///     }
+///     let sum = Node::cpu("sum", |given| {
+///         Ok(Value::new(given.values().iter().filter_map(Value::get::<u32>).sum::<u32>()))
+///     });
+///     graph.add(sum.inputs((0..count).map(|n| format!("part {n}"))));
+///     let graph = graph.build()?;
+///     let (inputs, result) = (Vec::new(), "sum".to_owned());
+///     Ok(Expansion { graph, inputs, result })
+/// });
+/// let graph = Graph::builder().input("count").node(asks.inputs(["count"])).build()?;
+/// let lanes = Lanes::start(2, 10)?;
+/// let run = lanes.run(&graph, [("count", Value::new(5_u32))], Options::default())?;
+/// assert_eq!(run.wait()?.get::<u32>("asks"), Some(&10));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Expansion {
     pub graph: Graph,
     pub inputs: Vec<(String, Value)>,
@@ -46,7 +71,7 @@ pub(crate) type IoFn = Arc<dyn Fn(Given) -> Doing + Send + Sync>;
 pub(crate) enum Body {
     Cpu(CpuFn),
     Io(IoFn),
-    Foreign(&'static str, ForeignFn),
+    Foreign(Place, ForeignFn),
 }
 
 /// On which lane a node runs.
@@ -107,6 +132,39 @@ pub(crate) struct Wish {
 }
 
 /// The description of a node, to be put into a graph.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::time::Duration;
+/// use dag::{Graph, Lanes, Node, Options, Outcome, Reason, Value};
+/// # if dag::MODELLED { return Ok(()); }
+///
+/// let tries = AtomicU32::new(0);
+/// let unsteady = Node::io("unsteady", move |_| {
+///     let attempt = tries.fetch_add(1, Ordering::Relaxed);
+///     async move {
+///         match attempt {
+///             0 => Err(Reason::new("not yet")),
+///             attempt => Ok(Value::new(attempt)),
+///         }
+///     }
+/// });
+/// let unsteady = unsteady.timeout(Duration::from_secs(5)).retries(2, Duration::from_millis(1));
+/// let broken = Node::cpu("broken", |_| Err::<Value, _>(Reason::new("for ever")));
+/// let large = Node::cpu("large", |_| Ok(Value::new("large")));
+/// let graph = Graph::builder()
+///     .node(unsteady)
+///     .node(broken.default(Value::new(7_u32)))
+///     .node(large.inputs(["unsteady"]).when(|given| given[0].get() > Some(&100_u32)))
+///     .build()?;
+/// let lanes = Lanes::start(1, 10)?;
+/// let report = lanes.run(&graph, [("", Value::absent()); 0], Options::default())?.wait()?;
+/// assert_eq!(report.get::<u32>("unsteady"), Some(&1));
+/// assert_eq!(report.get::<u32>("broken"), Some(&7));
+/// let large = report.node("large").map(|node| node.outcome.clone());
+/// assert_eq!(large, Some(Some(Outcome::Skipped)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Node {
     pub(crate) name: Arc<str>,
     pub(crate) body: Body,
@@ -145,7 +203,7 @@ impl Node {
     /// other side calls `Done::complete`.
     pub fn foreign(
         name: &str,
-        place: &'static str,
+        place: Place,
         start: impl Fn(Given, Done) -> Result<Stop, Refusal> + Send + Sync + 'static,
     ) -> Self {
         Node::new(name, Body::Foreign(place, Arc::new(start)))
@@ -228,7 +286,7 @@ impl Node {
         match self.body {
             Body::Cpu(_) => Kind::Cpu,
             Body::Io(_) => Kind::Io,
-            Body::Foreign(place, _) => Kind::Foreign(place),
+            Body::Foreign(place, _) => Kind::Foreign(place.name),
         }
     }
 }

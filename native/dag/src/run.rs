@@ -13,9 +13,10 @@ use reactor::signal::Signal;
 use reactor::{Spawned, block_on};
 
 use crate::error::Error;
-use crate::foreign::Stop;
+use crate::foreign::{Place, Stop};
 use crate::graph::{Graph, Vertex};
 use crate::lanes::Core;
+use crate::limit::Limit;
 use crate::report::{Outcome, Report};
 use crate::sync::{Mutex, lock};
 use crate::value::Value;
@@ -124,6 +125,8 @@ pub(crate) struct Run {
     pub partial: bool,
     pub began: u64,
     pub end: End,
+    /// Whose turn it is at each of the places where its nodes run.
+    pub turns: Mutex<Vec<(&'static str, Limit)>>,
 }
 
 /// Who is to hear of the end.
@@ -143,6 +146,17 @@ impl Run {
     /// Whether its results are no longer wanted, or all there.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// How many of its nodes may be at a place.
+    pub fn turns_at(&self, place: Place) -> Limit {
+        let mut turns = lock(&self.turns);
+        if let Some((_, limit)) = turns.iter().find(|(name, _)| *name == place.name) {
+            return limit.clone();
+        }
+        let limit = Limit::new(place.at_once);
+        turns.push((place.name, limit.clone()));
+        limit
     }
 
     pub fn has_ended(&self) -> bool {
@@ -176,6 +190,28 @@ impl Run {
 
 /// A run that goes on. Dropped, it cancels the run; awaited (anywhere) or waited for, it gives the
 /// report.
+///
+/// ```
+/// use std::future::pending;
+/// use dag::{Error, Graph, Lanes, Node, Options, Reason, Value, picture};
+/// # if dag::MODELLED { return Ok(()); }
+///
+/// let graph = Graph::builder()
+///     .node(Node::cpu("quick", |_| Ok(Value::new(1_u32))))
+///     .node(Node::io("never", |_| pending::<Result<Value, Reason>>()).inputs(["quick"]))
+///     .build()?;
+/// let lanes = Lanes::start(1, 10)?;
+/// let run = lanes.run(&graph, [("", Value::absent()); 0], Options::default().partial())?;
+/// while run.report().value("quick").is_none() {
+///     std::thread::yield_now();
+/// }
+/// run.cancel();
+/// let report = run.wait()?;
+/// assert_eq!(report.error, Some(Error::Cancelled));
+/// assert_eq!(report.get::<u32>("quick"), Some(&1));
+/// assert!(picture::svg(&report).starts_with("<svg"));
+/// # Ok::<(), Error>(())
+/// ```
 pub struct RunHandle(pub(crate) Arc<Run>);
 
 impl RunHandle {

@@ -115,6 +115,23 @@ ports!(A 0, B 1, C 2, D 3, E 4);
 ports!(A 0, B 1, C 2, D 3, E 4, F 5);
 
 /// Builds a graph from typed nodes.
+///
+/// ```
+/// use dag::{Lanes, Options, Typed, Value};
+/// # if dag::MODELLED { return Ok(()); }
+///
+/// let mut graph = Typed::new();
+/// let word = graph.input::<String>("word");
+/// let length = graph.cpu("length", (&word,), |(word,)| Ok(word.len()));
+/// let shown = graph.io("shown", (&word, &length), |(word, length)| async move {
+///     Ok(format!("{word} has {length} letters"))
+/// });
+/// let graph = graph.build()?;
+/// let lanes = Lanes::start(1, 10)?;
+/// let run = lanes.run(&graph, [("word", Value::new("seven".to_owned()))], Options::default())?;
+/// assert_eq!(run.wait()?.of_port(&shown).as_deref().map(String::as_str), Some("seven has 5 letters"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Default)]
 pub struct Typed(Builder);
 

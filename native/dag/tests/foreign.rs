@@ -2,12 +2,19 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use dag::{Done, Error, Graph, Lane, Lanes, Node, Options, Outcome, Reason, Refusal, Value};
+use dag::{Done, Error, Graph, Lane, Lanes, Node, Options, Outcome, Place, Reason, Refusal, Value};
+
+const ELSEWHERE: Place = Place {
+    name: "elsewhere",
+    at_once: 4,
+};
+const WAIT: Duration = Duration::from_secs(20);
 
 fn lanes() -> Lanes {
     Lanes::start(2, 100).unwrap()
@@ -15,7 +22,7 @@ fn lanes() -> Lanes {
 
 /// A node that a thread of its own completes.
 fn elsewhere(name: &str, value: u32) -> Node {
-    Node::foreign(name, "elsewhere", move |given, done| {
+    Node::foreign(name, ELSEWHERE, move |given, done| {
         let before = given.get::<u32>(0).copied().unwrap_or(0);
         thread::spawn(move || {
             assert!(done.start());
@@ -28,7 +35,7 @@ fn elsewhere(name: &str, value: u32) -> Node {
 /// A node that waits for the test; `stopped` hears of its end.
 fn kept(name: &str, place: &Arc<Mutex<Vec<Done>>>, stopped: &mpsc::Sender<()>) -> Node {
     let (place, stopped) = (place.clone(), stopped.clone());
-    Node::foreign(name, "elsewhere", move |_, done| {
+    Node::foreign(name, ELSEWHERE, move |_, done| {
         place.lock().unwrap().push(done);
         let stopped = stopped.clone();
         Ok(Box::new(move || stopped.send(()).unwrap_or(())))
@@ -67,7 +74,7 @@ fn cancelling_a_run_stops_the_other_side_and_its_late_end_changes_nothing() {
     let lanes = lanes();
     let run = lanes.run(&graph, nothing(), Options::default()).unwrap();
     run.cancel();
-    hears.recv_timeout(Duration::from_secs(20)).unwrap();
+    hears.recv_timeout(WAIT).unwrap();
     let done = place.lock().unwrap().pop().unwrap();
     assert!(!done.start());
     done.complete(Ok(Value::new(1_u32).into()));
@@ -93,7 +100,7 @@ fn an_attempt_that_timed_out_is_stopped_before_the_next_one() {
     let reason = Reason::TimedOut;
     assert_eq!(error, Some(Error::Node { node, reason }));
     for _ in 0..3 {
-        hears.recv_timeout(Duration::from_secs(20)).unwrap();
+        hears.recv_timeout(WAIT).unwrap();
     }
     assert_eq!(place.lock().unwrap().len(), 3);
 }
@@ -109,14 +116,16 @@ fn a_refused_node_fails_for_that_reason_and_a_dropped_one_as_stopped() {
             other => panic!("{other:?}"),
         }
     };
-    let refused = Node::foreign("n", "x", |_, done| Err(Refusal(done, Reason::new("full"))));
+    let refused = Node::foreign("n", ELSEWHERE, |_, done| {
+        Err(Refusal::Fails(done, Reason::new("full")))
+    });
     assert_eq!(reason_of(refused), Reason::new("full"));
-    let dropped = Node::foreign("n", "x", |_, done| {
+    let dropped = Node::foreign("n", ELSEWHERE, |_, done| {
         drop(done);
         Ok(Box::new(|| {}))
     });
     assert_eq!(reason_of(dropped), Reason::Stopped);
-    let own = Node::foreign("n", "x", |_, done| {
+    let own = Node::foreign("n", ELSEWHERE, |_, done| {
         done.complete(Err(Reason::foreign(42_u8)));
         Ok(Box::new(|| {}))
     });
@@ -131,8 +140,8 @@ fn a_long_chain_of_refusals_with_defaults_does_not_recurse() {
     let mut builder = Graph::builder();
     for n in 0..100_000 {
         let name = n.to_string();
-        let node = Node::foreign(&name, "x", |_, done| {
-            Err(Refusal(done, Reason::new("full")))
+        let node = Node::foreign(&name, ELSEWHERE, |_, done| {
+            Err(Refusal::Fails(done, Reason::new("full")))
         });
         let node = node.default(Value::new(n));
         builder.add(match n {
@@ -154,8 +163,102 @@ fn what_comes_after_a_run_is_told_once_what_it_gave() {
     let run = lanes.run_then(&graph, nothing(), Options::default(), move |result| {
         tell.send(result.unwrap().get::<u32>("a").copied()).unwrap();
     });
-    let wait = Duration::from_secs(20);
-    assert_eq!(told.recv_timeout(wait).unwrap(), Some(1));
+    assert_eq!(told.recv_timeout(WAIT).unwrap(), Some(1));
     assert!(run.unwrap().has_ended());
     assert!(told.recv().is_err());
+}
+
+/// `count` nodes that are kept by the test, each of which sends its `Done`.
+fn wide(count: usize, shape: impl Fn(Node) -> Node) -> (Graph, mpsc::Receiver<Done>) {
+    let (send, here) = mpsc::channel();
+    let mut builder = Graph::builder();
+    for n in 0..count {
+        let send = send.clone();
+        let node = Node::foreign(&n.to_string(), ELSEWHERE, move |_, done| {
+            send.send(done).unwrap();
+            Ok(Box::new(|| {}))
+        });
+        builder.add(shape(node));
+    }
+    (builder.build().unwrap(), here)
+}
+
+#[test]
+fn of_a_wide_graph_only_so_many_nodes_are_at_a_place_and_all_have_their_turn() {
+    let with_policy = |node: Node| node.retries(1, Duration::ZERO);
+    let plain = |node: Node| node;
+    for (graph, here) in [wide(1000, plain), wide(1000, with_policy)] {
+        let lanes = lanes();
+        let run = lanes.run(&graph, nothing(), Options::default()).unwrap();
+        let mut inside: Vec<Done> = (0..4).map(|_| here.recv_timeout(WAIT).unwrap()).collect();
+        for _ in 4..1000 {
+            // Nobody comes as long as nobody leaves.
+            assert!(here.try_recv().is_err());
+            inside.remove(0).complete(Ok(Value::absent().into()));
+            inside.push(here.recv_timeout(WAIT).unwrap());
+        }
+        for done in inside {
+            done.complete(Ok(Value::absent().into()));
+        }
+        let report = run.wait().unwrap();
+        let is_done = |node: &dag::NodeReport| node.outcome == Some(Outcome::Done);
+        assert!(report.nodes.iter().all(is_done));
+    }
+}
+
+#[test]
+fn a_node_that_only_waits_gives_its_turn_to_the_next() {
+    let (graph, here) = wide(100, |node| node);
+    let lanes = lanes();
+    let run = lanes.run(&graph, nothing(), Options::default()).unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        let mut done = here.recv_timeout(WAIT).unwrap();
+        done.waits();
+        waiting.push(done);
+    }
+    for done in waiting {
+        done.complete(Ok(Value::absent().into()));
+    }
+    assert!(run.wait().is_ok());
+}
+
+#[test]
+fn cancelling_a_wide_run_hands_nothing_over_any_more() {
+    let (graph, here) = wide(1000, |node| node);
+    let lanes = lanes();
+    let run = lanes.run(&graph, nothing(), Options::default().partial());
+    let run = run.unwrap();
+    let inside: Vec<Done> = (0..4).map(|_| here.recv_timeout(WAIT).unwrap()).collect();
+    run.cancel();
+    let report = run.wait().unwrap();
+    let cancelled = |node: &dag::NodeReport| node.outcome == Some(Outcome::Cancelled);
+    assert!(report.nodes.iter().all(cancelled));
+    drop(inside);
+    // Whoever was to come would come on the loop, before this.
+    let marker = lanes.io().spawn(async {}).ok().unwrap();
+    assert!(reactor::block_on(marker).is_ok());
+    assert!(here.try_recv().is_err());
+}
+
+#[test]
+fn a_place_without_room_is_asked_again_until_it_has_some() {
+    for retries in [0, 1] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let node = Node::foreign("n", ELSEWHERE, move |_, done| {
+            if count.fetch_add(1, Ordering::SeqCst) < 5 {
+                return Err(Refusal::Busy(done));
+            }
+            done.start();
+            done.complete(Ok(Value::new(7_u32).into()));
+            Ok(Box::new(|| {}))
+        });
+        let node = node.retries(retries, Duration::ZERO);
+        let graph = Graph::builder().node(node).build().unwrap();
+        let lanes = lanes();
+        let run = lanes.run(&graph, nothing(), Options::default()).unwrap();
+        assert_eq!(run.wait().unwrap().get::<u32>("n"), Some(&7));
+        assert_eq!(asked.load(Ordering::SeqCst), 6);
+    }
 }

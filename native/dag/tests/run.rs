@@ -8,10 +8,8 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use dag::{Error, Graph, Lanes, Limit, Node, Options, Outcome, Reason, Value};
-use proptest::prelude::*;
 
 const NO_INPUTS: [(&str, Value); 0] = [];
-const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(5);
 
 fn lanes() -> Lanes {
@@ -275,112 +273,5 @@ fn a_thousand_runs_share_the_lanes() {
         .collect();
     for (n, run) in runs.into_iter().enumerate() {
         assert_eq!(run.wait().unwrap().get::<usize>("n19"), Some(&(n + 20)));
-    }
-}
-
-/// How a node of a random graph behaves.
-#[derive(Clone, Copy, Debug)]
-enum Way {
-    Works,
-    Fails,
-    Panics,
-    Skips,
-    Waits,
-    TimesOut,
-}
-
-fn way() -> impl Strategy<Value = Way> {
-    prop_oneof![
-        8 => Just(Way::Works),
-        1 => Just(Way::Fails),
-        1 => Just(Way::Panics),
-        1 => Just(Way::Skips),
-        2 => Just(Way::Waits),
-        1 => Just(Way::TimesOut),
-    ]
-}
-
-fn made(lanes: &Lanes, name: &str, way: Way, io: bool, ran: Arc<AtomicUsize>) -> Node {
-    let clock = lanes.io().clone();
-    let answer = move |way| -> Result<Value, Reason> {
-        ran.fetch_add(1, Ordering::SeqCst);
-        match way {
-            Way::Fails => Err(Reason::new("no")),
-            Way::Panics => std::panic::resume_unwind(Box::new("bang")),
-            _ => Ok(Value::absent()),
-        }
-    };
-    let node = match io || matches!(way, Way::Waits | Way::TimesOut) {
-        false => Node::cpu(name, move |_| answer(way)),
-        true => Node::io(name, move |_| {
-            let (clock, answer) = (clock.clone(), answer.clone());
-            async move {
-                match way {
-                    Way::Waits => clock.sleep(Duration::from_micros(300)).await?,
-                    Way::TimesOut => pending::<()>().await,
-                    _ => {}
-                }
-                answer(way)
-            }
-        }),
-    };
-    match way {
-        Way::Skips => node.when(|_| false),
-        Way::TimesOut => node.timeout(Duration::from_micros(500)),
-        _ => node,
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
-    #[test]
-    fn every_node_ends_exactly_once_and_as_the_model_says(
-        nodes in proptest::collection::vec((way(), any::<bool>(), any::<u32>(), any::<bool>()), 1..24),
-        partial: bool,
-        cancel in proptest::option::of(0_u64..600),
-    ) {
-        let lanes = lanes();
-        let mut builder = Graph::builder();
-        let mut counts = Vec::new();
-        for (n, (way, io, edges, maybe)) in nodes.iter().enumerate() {
-            let ran = Arc::new(AtomicUsize::new(0));
-            let parents = (0..n).filter(|p| p < &32 && edges >> p & 1 == 1 && edges >> (p / 2) & 1 == 0);
-            let parents: Vec<_> = parents.map(|p| format!("n{p}")).collect();
-            let node = made(&lanes, &format!("n{n}"), *way, *io, ran.clone());
-            builder.add(if *maybe { node.maybe(parents) } else { node.inputs(parents) });
-            counts.push(ran);
-        }
-        let graph = builder.build().unwrap();
-        let mut options = Options::default().deadline(LONG);
-        if partial {
-            options = options.partial();
-        }
-        let run = lanes.run(&graph, NO_INPUTS, options).unwrap();
-        if let Some(after) = cancel {
-            let began = Instant::now();
-            while began.elapsed() < Duration::from_micros(after) {
-                std::hint::spin_loop();
-            }
-            run.cancel();
-        }
-        reactor::block_on(run.ended());
-        let report = run.report();
-        let outcome = |n: usize| report.nodes[n].outcome.clone().unwrap();
-        for (n, (way, _, _, maybe)) in nodes.iter().enumerate() {
-            prop_assert!(counts[n].load(Ordering::SeqCst) <= 1);
-            let lost = report.nodes[n].parents.iter().any(|p| outcome(*p) != Outcome::Done);
-            let expected = match way {
-                _ if lost && !maybe => Outcome::Skipped,
-                Way::Skips => Outcome::Skipped,
-                Way::Fails => Outcome::Failed(Reason::new("no")),
-                Way::Panics => Outcome::Failed(Reason::Panicked("bang".to_owned())),
-                Way::TimesOut => Outcome::Failed(Reason::TimedOut),
-                Way::Works | Way::Waits => Outcome::Done,
-            };
-            let ended = outcome(n);
-            let early = ended == Outcome::Cancelled && report.error.is_some();
-            prop_assert!(ended == expected || early, "n{} {:?} {:?}", n, ended, expected);
-        }
     }
 }

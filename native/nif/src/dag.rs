@@ -3,18 +3,19 @@
 //! Thread: the caller's scheduler, save those marked dirty. None runs a node (I9): runs begin, go on
 //! and end on the loop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use dag::{Reason, Value};
+use dag::{Done, Expansion, Limit, Output, Reason, Value};
 use rustler::types::atom::Atom;
 use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
 
 use crate::atoms;
-use crate::dag_erlang::Calls;
-use crate::dag_graph::{self, GraphRef};
+use crate::dag_graph::{self, CONTEXT, GraphRef};
 use crate::dag_run::{Context, RunRef, RunState, Wish};
 use crate::dag_value::{NodeValue, TermReason};
 use crate::erts::{MsgEnv, binary_of};
+use crate::event_loop;
 use crate::slot::Slot;
 use crate::submit::pool_of;
 
@@ -55,8 +56,8 @@ fn dag_default(url: String) -> Atom {
     atoms::ok()
 }
 
-/// Milliseconds or -1, partial, restrict, wanted nodes, pictures, flags, URL.
-type Opts = (i64, bool, bool, Vec<usize>, u32, u32, String);
+/// Milliseconds or -1, partial, restrict, wanted nodes, pictures, flags, `{URL, Loop | none}`.
+type Opts<'a> = (i64, bool, bool, Vec<usize>, u32, u32, (String, Term<'a>));
 
 /// `{Key, Answer}` will come. Returns `{ok, Run}` or why not.
 #[rustler::nif]
@@ -72,28 +73,26 @@ fn dag_run<'a>(
     pool: Term<'a>,
     runner: Term<'a>,
     inputs: Vec<(String, Term<'a>)>,
-    opts: Opts,
+    opts: Opts<'a>,
 ) -> NifResult<Term<'a>> {
-    let (deadline, partial, restrict, wanted, pictures, flags, url) = opts;
+    let (deadline, partial, restrict, mut wanted, pictures, flags, (url, event_loop)) = opts;
     let Some(pool) = pool_of(pool) else {
         return Ok(atoms::not_running().encode(env));
     };
     let Some(redis) = pyloop::graph::redis(&url) else {
         return Ok(atoms::no_client().encode(env));
     };
-    let mut values = Vec::with_capacity(inputs.len());
-    for (name, term) in inputs {
-        let bytes = binary_of(term).ok_or(BAD)?;
-        values.push((name, Value::new(NodeValue::Term(bytes.into()))));
-    }
+    let values = values_of(inputs)?;
+    wanted.sort_unstable();
     let runner: Option<LocalPid> = runner.decode().ok();
     let context = Context {
         slot,
         pool,
         flags,
         runner,
-        calls: Calls::default(),
+        calls: Arc::default(),
         redis,
+        event_loop: event_loop::loop_of(event_loop),
         wanted,
     };
     let own = MsgEnv::new();
@@ -122,6 +121,14 @@ fn dag_run<'a>(
     })
 }
 
+fn values_of(inputs: Vec<(String, Term<'_>)>) -> NifResult<Vec<(String, Value)>> {
+    let value = |(name, term)| {
+        let bytes = binary_of(term).ok_or(BAD)?;
+        Ok((name, Value::new(NodeValue::Term(bytes.into()))))
+    };
+    inputs.into_iter().map(value).collect()
+}
+
 /// Ends a run soon; `silent`: its caller is not told, and nothing is sent once this has returned.
 #[rustler::nif]
 fn dag_cancel(run: ResourceArc<RunRef>, silent: bool) -> Atom {
@@ -141,7 +148,12 @@ fn dag_reply<'a>(run: ResourceArc<RunRef>, id: u64, ok: bool, bytes: Term<'a>) -
         // Without the version byte, as it stands inside of an answer.
         false => Err(Reason::foreign(TermReason(bytes[1..].into()))),
     };
-    // The children start where a node ends: not on a scheduler.
+    complete(done, result);
+    Ok(atoms::ok())
+}
+
+/// The children start where a node ends: not on a scheduler.
+fn complete(done: Done, result: Result<Output, Reason>) {
     if let Ok(lanes) = pyloop::graph::lanes()
         && let Ok(task) = lanes
             .io()
@@ -149,5 +161,45 @@ fn dag_reply<'a>(run: ResourceArc<RunRef>, id: u64, ok: bool, bytes: Term<'a>) -
     {
         task.detach();
     }
+}
+
+/// A function of Erlang asks for more nodes: the value of one of them becomes that of its own.
+#[rustler::nif]
+fn dag_more<'a>(
+    run: ResourceArc<RunRef>,
+    id: u64,
+    graph: ResourceArc<GraphRef>,
+    inputs: Vec<(String, Term<'a>)>,
+    result: usize,
+    event_loop: Term<'a>,
+) -> NifResult<Atom> {
+    let mut inputs = values_of(inputs)?;
+    let name = graph.names.get(result).ok_or(BAD)?.clone();
+    let Some(done) = run.0.context.calls.take(id) else {
+        return Ok(atoms::ok());
+    };
+    let asked = Context {
+        wanted: vec![result],
+        event_loop: event_loop::loop_of(event_loop),
+        ..Context::clone(&run.0.context)
+    };
+    inputs.push((CONTEXT.to_owned(), Value::new(asked)));
+    let more = Expansion {
+        graph: graph.graph.clone(),
+        inputs,
+        result: name,
+    };
+    complete(done, Ok(more.into()));
     Ok(atoms::ok())
+}
+
+/// A bound that nodes of any graph may share.
+pub struct LimitRef(pub Limit);
+
+#[rustler::resource_impl]
+impl rustler::Resource for LimitRef {}
+
+#[rustler::nif]
+fn dag_limit(at_once: usize) -> ResourceArc<LimitRef> {
+    ResourceArc::new(LimitRef(Limit::new(at_once)))
 }

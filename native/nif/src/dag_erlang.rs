@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dag::{Done, Given, Node, Reason, Refusal, Stop, Value};
+use dag::{Done, Given, Node, Place, Reason, Refusal, Stop, Value};
 use rustler::LocalPid;
 
 use crate::atoms;
@@ -37,23 +37,31 @@ impl Calls {
     }
 }
 
-pub fn node(name: &str, index: usize) -> Node {
-    Node::foreign(name, "erlang", move |given, done| {
-        hand_over(index, &given, done)
+/// Each function has a process of its own; a wide graph shall not fill the table of processes.
+const ERLANG: Place = Place {
+    name: "erlang",
+    at_once: 10_000,
+};
+
+/// `function` is the number by which the run's process knows it.
+pub fn node(name: &str, function: u64, inputs: usize) -> Node {
+    Node::foreign(name, ERLANG, move |given, done| {
+        hand_over(function, inputs, &given, done)
     })
 }
 
-fn hand_over(index: usize, given: &Given, done: Done) -> Result<Stop, Refusal> {
+fn hand_over(function: u64, inputs: usize, given: &Given, done: Done) -> Result<Stop, Refusal> {
     let context = match given.values().first().and_then(Value::share::<Context>) {
         Some(context) => context,
-        None => return Err(Refusal(done, Reason::new("no context"))),
+        None => return Err(Refusal::Fails(done, Reason::new("no context"))),
     };
     let Some(to) = context.runner else {
-        return Err(Refusal(done, Reason::new("no process runs its functions")));
+        let reason = Reason::new("no process runs its functions");
+        return Err(Refusal::Fails(done, reason));
     };
-    let args = match arguments(&given.values()[1..]) {
+    let args = match arguments(&given.values()[1..=inputs]) {
         Ok(args) => args,
-        Err(reason) => return Err(Refusal(done, reason)),
+        Err(reason) => return Err(Refusal::Fails(done, reason)),
     };
     done.start();
     let id = context.calls.insert(done);
@@ -61,7 +69,7 @@ fn hand_over(index: usize, given: &Given, done: Done) -> Result<Stop, Refusal> {
     let message = env.tuple(&[
         Raw::atom(atoms::dag_call()),
         env.int(id as i64),
-        env.int(index as i64),
+        env.int(function as i64),
         env.binary(&args),
     ]);
     if !env.send(&to, message)
@@ -69,7 +77,8 @@ fn hand_over(index: usize, given: &Given, done: Done) -> Result<Stop, Refusal> {
     {
         let mut out = Vec::new();
         write_stopped(&mut out);
-        return Err(Refusal(done, Reason::foreign(TermReason(out.into()))));
+        let reason = Reason::foreign(TermReason(out.into()));
+        return Err(Refusal::Fails(done, reason));
     }
     Ok(Box::new(move || {
         // Open still: nobody waits for it any more.

@@ -9,11 +9,12 @@ use dag::{Graph, Node, Value};
 use pyloop::graph::command::{Commands, Part};
 use rustler::types::atom::Atom;
 use rustler::types::tuple::get_tuple;
-use rustler::{NifResult, Term};
+use rustler::{NifResult, ResourceArc, Term};
 
 use crate::atoms;
+use crate::dag::LimitRef;
 use crate::dag_python::Function;
-use crate::dag_value::NodeValue;
+use crate::dag_value::{self, NodeValue};
 use crate::erts::binary_of;
 use crate::{dag_erlang, dag_python, dag_redis};
 
@@ -39,22 +40,33 @@ struct Line<'a> {
     /// Milliseconds, or below zero for none: timeout, retries, backoff, hedge.
     policy: (i64, u32, i64, i64),
     default: Term<'a>,
+    /// The node or input that must be true.
+    condition: Option<String>,
+    limit: Option<ResourceArc<LimitRef>>,
+}
+
+/// Who takes the value of a node, and as what.
+#[derive(Default)]
+struct Taken<'a> {
+    as_terms: HashSet<&'a str>,
+    as_conditions: HashSet<&'a str>,
 }
 
 /// The graph, or the sentence that says what is wrong with it.
 pub fn build(inputs: Vec<String>, nodes: Vec<Term<'_>>) -> NifResult<Result<GraphRef, String>> {
     let lines: Vec<Line<'_>> = nodes.into_iter().map(line).collect::<NifResult<_>>()?;
-    let mut as_terms = HashSet::new();
+    let mut taken = Taken::default();
     for line in &lines {
         if !is_python(line.body) {
-            as_terms.extend(line.inputs.iter().map(|(name, _)| name.as_str()));
+            let names = line.inputs.iter().map(|(name, _)| name.as_str());
+            taken.as_terms.extend(names);
         }
+        taken.as_conditions.extend(line.condition.as_deref());
     }
     let mut builder = Graph::builder().input(CONTEXT);
     inputs.into_iter().for_each(|name| builder.add_input(name));
     for (index, line) in lines.iter().enumerate() {
-        let as_term = as_terms.contains(line.name.as_str());
-        builder.add(shaped(line, body(line, index, as_term)?)?);
+        builder.add(shaped(line, body(line, index, &taken)?)?);
     }
     let names = lines.into_iter().map(|line| line.name).collect();
     Ok(match builder.build() {
@@ -64,7 +76,7 @@ pub fn build(inputs: Vec<String>, nodes: Vec<Term<'_>>) -> NifResult<Result<Grap
 }
 
 fn line<'a>(term: Term<'a>) -> NifResult<Line<'a>> {
-    let [name, body, inputs, policy, default] = get_tuple(term)?[..] else {
+    let [name, body, inputs, policy, default, condition, limit] = get_tuple(term)?[..] else {
         return Err(BAD);
     };
     Ok(Line {
@@ -73,6 +85,8 @@ fn line<'a>(term: Term<'a>) -> NifResult<Line<'a>> {
         inputs: inputs.decode()?,
         policy: policy.decode()?,
         default,
+        condition: condition.decode().ok(),
+        limit: limit.decode().ok(),
     })
 }
 
@@ -85,20 +99,26 @@ fn is_python(body: Term<'_>) -> bool {
     head(body).is_ok_and(|(kind, _)| kind == atoms::python())
 }
 
-fn body(line: &Line<'_>, index: usize, as_term: bool) -> NifResult<Node> {
+fn body(line: &Line<'_>, index: usize, taken: &Taken<'_>) -> NifResult<Node> {
     let (kind, parts) = head(line.body)?;
     let name = &line.name;
     match &parts[1..] {
-        [module, function] if kind == atoms::python() => {
+        [module, function, is_io] if kind == atoms::python() => {
             let function = Function {
                 module: module.decode()?,
                 name: function.decode()?,
                 index,
-                as_term,
+                inputs: line.inputs.len(),
+                is_io: is_io.decode()?,
+                as_term: taken.as_terms.contains(name.as_str()),
+                as_condition: taken.as_conditions.contains(name.as_str()),
             };
             Ok(dag_python::node(name, function))
         }
-        [] if kind == atoms::erlang() => Ok(dag_erlang::node(name, index)),
+        [function] if kind == atoms::erlang() => {
+            let inputs = line.inputs.len();
+            Ok(dag_erlang::node(name, function.decode()?, inputs))
+        }
         [how, what] if kind == atoms::redis() => Ok(dag_redis::node(name, commands(*how, *what)?)),
         _ => Err(BAD),
     }
@@ -140,6 +160,14 @@ fn shaped(line: &Line<'_>, node: Node) -> NifResult<Node> {
         } else {
             node.inputs([name])
         };
+    }
+    if let Some(condition) = &line.condition {
+        // The last of the values, which no function is given.
+        let holds = |values: &[Value]| values.last().is_some_and(dag_value::is_true);
+        node = node.inputs([condition]).when(holds);
+    }
+    if let Some(limit) = &line.limit {
+        node = node.limit(&limit.0);
     }
     let millis = |time: i64| u64::try_from(time).ok().map(Duration::from_millis);
     let (timeout, retries, backoff, hedge) = line.policy;

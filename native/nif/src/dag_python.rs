@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use dag::{Done, Given, Node, Reason, Refusal, Stop, Value};
+use dag::{Done, Given, Node, Place, Reason, Refusal, Stop, Value};
 use pyrt::Obj;
 
 use crate::dag_run::Context;
-use crate::dag_value::{self, NodeValue, Object, TermReason};
+use crate::dag_value::{self, Made, NodeValue, Object, TermReason};
+use crate::event_loop;
 use crate::failure::Failure;
 use crate::interp::World;
 use crate::job::{Flags, Job, Op, Order, Reply};
@@ -23,9 +24,21 @@ pub struct Function {
     pub name: String,
     /// The place of the node in its graph.
     pub index: usize,
+    /// How many of the values it is given are its arguments.
+    pub inputs: usize,
+    /// What it gives may be awaited, on a loop.
+    pub is_io: bool,
     /// Some node needs its value as a term.
     pub as_term: bool,
+    /// Some node runs only if its value is true.
+    pub as_condition: bool,
 }
+
+/// Enough to keep a pool busy; of a wide graph the rest waits where it does not keep others from it.
+const PYTHON: Place = Place {
+    name: "python",
+    at_once: 64,
+};
 
 /// A node on its way through the pool.
 pub struct NodeCall {
@@ -37,7 +50,7 @@ pub struct NodeCall {
 
 pub fn node(name: &str, function: Function) -> Node {
     let function = Arc::new(function);
-    Node::foreign(name, "python", move |given, done| {
+    Node::foreign(name, PYTHON, move |given, done| {
         hand_over(&function, given, done)
     })
 }
@@ -45,9 +58,9 @@ pub fn node(name: &str, function: Function) -> Node {
 fn hand_over(function: &Arc<Function>, given: Given, done: Done) -> Result<Stop, Refusal> {
     let context: &Context = match given.get(0) {
         Ok(context) => context,
-        Err(reason) => return Err(Refusal(done, reason)),
+        Err(reason) => return Err(Refusal::Fails(done, reason)),
     };
-    let as_term = function.as_term || context.wanted.contains(&function.index);
+    let as_term = function.as_term || context.wanted.binary_search(&function.index).is_ok();
     let pool = context.pool.clone();
     let mut job = Job::new(Order {
         op: Op::Node,
@@ -55,6 +68,9 @@ fn hand_over(function: &Arc<Function>, given: Given, done: Done) -> Result<Stop,
         slot: context.slot.clone(),
         pool: pool.clone(),
     });
+    if function.is_io {
+        job.event_loop = context.event_loop.clone();
+    }
     job.reply = Reply::Node(Box::new(NodeCall {
         function: function.clone(),
         given,
@@ -71,20 +87,18 @@ fn hand_over(function: &Arc<Function>, given: Given, done: Done) -> Result<Stop,
             job.ticket.cancel();
             let reply = std::mem::replace(&mut job.reply, Reply::Nobody);
             job.recycle();
-            match reply {
-                Reply::Node(call) => Err(Refusal(call.done, refusal(refused))),
+            match (reply, refused) {
+                (Reply::Node(call), Refused::Overload) => Err(Refusal::Busy(call.done)),
+                (Reply::Node(call), Refused::Closed) => Err(Refusal::Fails(call.done, stopped())),
                 _ => Ok(Box::new(|| {})),
             }
         }
     }
 }
 
-fn refusal(refused: Refused) -> Reason {
+fn stopped() -> Reason {
     let mut out = Vec::new();
-    match refused {
-        Refused::Overload => write_atom(&mut out, "overload"),
-        Refused::Closed => write_stopped(&mut out),
-    }
+    write_stopped(&mut out);
     Reason::foreign(TermReason(out.into()))
 }
 
@@ -97,7 +111,7 @@ pub fn write_stopped(out: &mut Vec<u8>) {
 
 /// The pool has closed before the job ran.
 pub fn refuse(call: NodeCall) {
-    call.done.complete(Err(refusal(Refused::Closed)));
+    call.done.complete(Err(stopped()));
 }
 
 pub fn call<'py>(world: &World<'_, 'py>, job: &mut Job) -> Result<Obj<'py>, Failure<'py>> {
@@ -107,23 +121,42 @@ pub fn call<'py>(world: &World<'_, 'py>, job: &mut Job) -> Result<Obj<'py>, Fail
     if !call.done.start() {
         return Err(Failure::Cancelled);
     }
-    let values = call.given.values();
-    let mut args = Vec::with_capacity(values.len());
-    for value in &values[1..] {
-        args.push(dag_value::to_python(world, job, value)?);
-    }
-    let module = Obj::interned(world.py, &call.function.module)?;
-    let name = Obj::interned(world.py, &call.function.name)?;
+    let called = call.function.clone();
+    let values = &call.given.values()[1..=called.inputs];
+    let args = values
+        .iter()
+        .map(|value| dag_value::to_python(world, job, value));
+    let args: Vec<Obj<'py>> = args.collect::<Result<_, _>>()?;
+    let module = Obj::interned(world.py, &called.module)?;
+    let name = Obj::interned(world.py, &called.name)?;
     let function = run::find(world, job, &module, &name)?;
     job.decodes = None;
     let value = function.call_owned(&args, None)?;
-    if value.type_name() == "coroutine" {
+    if called.is_io {
+        return awaited(world, job, value);
+    }
+    if value.is_coroutine() {
         value.call_method(c"close", &[])?;
         let text = format!(
             "{name} is a coroutine function: give its node kind => io",
             name = name.display()
         );
         return Err(Failure::BadArgument(text));
+    }
+    Ok(value)
+}
+
+/// What a loop will await needs no thread of the pool meanwhile; without a loop it is awaited here.
+fn awaited<'py>(
+    world: &World<'_, 'py>,
+    job: &mut Job,
+    value: Obj<'py>,
+) -> Result<Obj<'py>, Failure<'py>> {
+    let value = event_loop::settle(world, job, value)?;
+    if event_loop::is_to_be_awaited(job, &value)
+        && let Reply::Node(call) = &mut job.reply
+    {
+        call.done.waits();
     }
     Ok(value)
 }
@@ -158,7 +191,15 @@ fn keep<'py>(
         etf::encode(&world.bound, &host, &value, &mut out)?;
         term = Some(out.into());
     }
-    Ok(Value::new(NodeValue::Python(Object::new(value), term)))
+    let is_true = match call.function.as_condition {
+        true => value.is_truthy()?,
+        false => true,
+    };
+    Ok(Value::new(NodeValue::Python(Made {
+        object: Object::new(value),
+        term,
+        is_true,
+    })))
 }
 
 fn reason(job: &Job, failure: &Failure<'_>) -> Reason {

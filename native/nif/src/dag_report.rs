@@ -2,6 +2,8 @@
 //!
 //! Thread: whoever ended the run.
 
+use std::collections::HashMap;
+
 use dag::redis::Failure;
 use dag::{Error, Lane, NodeReport, Outcome, Reason, Report, picture};
 
@@ -52,10 +54,19 @@ fn write_report(
         write_int(out, index as i64);
         out.extend_from_slice(&term);
     });
-    let nodes = report.nodes.iter().take(names.len()).collect();
-    write_list(out, nodes, write_node);
+    let nodes = report.nodes.iter().enumerate().collect();
+    write_list(out, nodes, |out, (index, node)| {
+        write_tuple(out, 7);
+        match index < names.len() {
+            true => write_int(out, index as i64),
+            // Asked for by a node; it has only the name of pictures.
+            false => write_binary(out, node.name.as_bytes()),
+        }
+        write_node(out, node);
+    });
     let path = report.critical_path().into_iter();
-    let path = path.filter_map(|node| names.iter().position(|name| **name == *node.name));
+    let places: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
+    let path = path.filter_map(|node| places.get(&*node.name).copied());
     write_list(out, path.collect(), |out, index| {
         write_int(out, index as i64)
     });
@@ -82,9 +93,8 @@ fn write_list<T>(out: &mut Vec<u8>, items: Vec<T>, mut write: impl FnMut(&mut Ve
     write_nil(out);
 }
 
-/// `{Outcome, Reason, Lane, Queued, Started, Ended}`
+/// `Outcome, Reason, Lane, Queued, Started, Ended`
 fn write_node(out: &mut Vec<u8>, node: &NodeReport) {
-    write_tuple(out, 6);
     let (outcome, reason) = match &node.outcome {
         Some(Outcome::Done) => ("done", node.fell_back.as_ref()),
         Some(Outcome::Failed(reason)) => ("failed", Some(reason)),

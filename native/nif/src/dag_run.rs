@@ -14,20 +14,24 @@ use crate::dag_erlang::Calls;
 use crate::dag_graph::{CONTEXT, GraphRef};
 use crate::dag_report;
 use crate::erts::{MsgEnv, Raw};
+use crate::event_loop::Loop;
 use crate::pool::Pool;
 use crate::slot::Slot;
 use crew::sync::lock;
 
 /// What the nodes of one run share.
+#[derive(Clone)]
 pub struct Context {
     pub slot: ResourceArc<Slot>,
     pub pool: Arc<Pool>,
     pub flags: u32,
     /// The process that runs functions of Erlang.
     pub runner: Option<LocalPid>,
-    pub calls: Calls,
+    pub calls: Arc<Calls>,
     pub redis: Redis,
-    /// The nodes whose values the caller is given.
+    /// Where coroutines run; without it the thread that has called the function runs them.
+    pub event_loop: Option<Arc<Loop>>,
+    /// The nodes whose values the caller is given, in order.
     pub wanted: Vec<usize>,
 }
 

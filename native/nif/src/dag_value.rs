@@ -17,9 +17,17 @@ use crate::run::JobHost;
 pub enum NodeValue {
     /// External Term Format with its version byte, as Erlang encoded it.
     Term(Box<[u8]>),
-    /// An object, and its term (without the version byte) where somebody needs that.
-    Python(Object, Option<Box<[u8]>>),
+    Python(Made),
     Reply(Reply),
+}
+
+/// What a node of Python gave.
+pub struct Made {
+    pub object: Object,
+    /// Its term, without the version byte, where somebody needs that.
+    pub term: Option<Box<[u8]>>,
+    /// Whether Python takes it for true, where somebody asks.
+    pub is_true: bool,
 }
 
 /// An object that graphs keep; released soon after its last user.
@@ -58,10 +66,39 @@ pub fn to_python<'py>(
             Ok(etf::decode(&world.bound, &host, etf::Input::one(bytes))?)
         }
         Some(NodeValue::Reply(reply)) => Ok(pyloop::graph::reply::to_python(world.py, reply)?),
-        Some(NodeValue::Python(object, _)) => {
-            let object = object.0.as_ref().and_then(|kept| kept.get(world.py));
+        Some(NodeValue::Python(made)) => {
+            let object = made.object.0.as_ref().and_then(|kept| kept.get(world.py));
             object.ok_or_else(|| Failure::BadArgument("an object of another interpreter".into()))
         }
+    }
+}
+
+/// Whether a value lets the nodes run that have it as their condition: as Python has it, what is
+/// false, nothing, zero or empty does not.
+pub fn is_true(value: &Value) -> bool {
+    match of(value) {
+        None => false,
+        Some(NodeValue::Term(bytes)) => !is_false(&bytes[1..]),
+        Some(NodeValue::Reply(reply)) => pyloop::graph::reply::is_true(reply),
+        Some(NodeValue::Python(made)) => made.is_true,
+    }
+}
+
+/// By the external form of the term.
+fn is_false(term: &[u8]) -> bool {
+    match term {
+        // An atom, with one byte or two for its length.
+        [115 | 119, _, name @ ..] | [100 | 118, _, _, name @ ..] => {
+            matches!(name, b"false" | b"none" | b"undefined")
+        }
+        // Zeros: a small integer, and a float of either sign.
+        [97, digits @ ..] => digits == [0],
+        [70, sign, rest @ ..] => sign & 127 == 0 && rest.iter().all(|byte| *byte == 0),
+        // Nothing inside: a binary, a tuple, a list, a map.
+        [109 | 116, size @ ..] => size == [0; 4],
+        [104, size @ ..] => size == [0],
+        [106] => true,
+        _ => false,
     }
 }
 
@@ -71,8 +108,10 @@ pub fn write(out: &mut Vec<u8>, value: &Value) -> Result<(), Reason> {
         None => write_atom(out, "none"),
         Some(NodeValue::Term(bytes)) => out.extend_from_slice(&bytes[1..]),
         Some(NodeValue::Reply(reply)) => write_reply(out, reply),
-        Some(NodeValue::Python(_, Some(term))) => out.extend_from_slice(term),
-        Some(NodeValue::Python(_, None)) => return Err(Reason::new("not converted")),
+        Some(NodeValue::Python(made)) => match &made.term {
+            Some(term) => out.extend_from_slice(term),
+            None => return Err(Reason::new("not converted")),
+        },
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ mod nifs;
 mod serve;
 mod start;
 
-pub use nifs::{LoopRef, is_open, of_resource};
+pub use nifs::{LoopRef, is_open, loop_of, of_resource};
 pub use start::task_over;
 
 /// Tasks that wait, per place in the queue: what is suspended costs memory only.
@@ -286,7 +286,7 @@ impl Loop {
 pub fn is_to_be_awaited(job: &Job, value: &Obj<'_>) -> bool {
     job.event_loop.is_some()
         && match job.op {
-            Op::Async => value.is_awaitable(),
+            Op::Async | Op::Node => value.is_awaitable(),
             Op::AsyncCollect => value.is_async_iterable(),
             _ => false,
         }

@@ -8,11 +8,13 @@ mod clients;
 pub mod command;
 pub(crate) mod functions;
 mod lanes;
+pub(crate) mod more;
 mod nodes;
 mod queue;
 pub mod reply;
 mod report;
 mod run;
+mod stop;
 mod values;
 
 pub use clients::{close, open, redis, set_default};

@@ -53,7 +53,7 @@ impl Module for State {
     }
 }
 
-static FUNCTIONS: [Function; 18] = [
+static FUNCTIONS: [Function; 20] = [
     function!(
         c"term_to_bytes",
         convert::term_to_bytes,
@@ -85,6 +85,16 @@ static FUNCTIONS: [Function; 18] = [
         c"dag_new(inputs, nodes, /)\n--\n\nA graph, checked."
     ),
     function!(
+        c"dag_limit",
+        graph::functions::limit,
+        c"dag_limit(at_once, /)\n--\n\nA bound that nodes may share."
+    ),
+    function!(
+        c"dag_more",
+        graph::more::new,
+        c"dag_more(graph, inputs, result, /)\n--\n\nWhat a function gives that asks for more nodes."
+    ),
+    function!(
         c"dag_run",
         graph::functions::run,
         c"dag_run(graph, inputs, options, /)\n--\n\nStarts a run."
@@ -112,12 +122,12 @@ static FUNCTIONS: [Function; 18] = [
     function!(
         c"dag_work",
         graph::functions::work,
-        c"dag_work()\n--\n\nThe body of a thread that runs nodes."
+        c"dag_work(errands, /)\n--\n\nThe body of a thread: runs nodes, or what ends them."
     ),
     function!(
         c"dag_lost",
         graph::functions::lost,
-        c"dag_lost()\n--\n\nA thread could not be started."
+        c"dag_lost(errands, /)\n--\n\nA thread could not be started."
     ),
     function!(
         c"dag_close",

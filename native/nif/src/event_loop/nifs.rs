@@ -42,6 +42,12 @@ pub fn of_resource(resource: &ResourceArc<LoopRef>) -> Arc<Loop> {
     resource.event_loop.clone()
 }
 
+/// The loop that a term names, if it names one.
+pub fn loop_of(term: Term<'_>) -> Option<Arc<Loop>> {
+    let named: ResourceArc<LoopRef> = term.decode().ok()?;
+    Some(named.event_loop.clone())
+}
+
 /// A new loop with its thread; both belong to the calling process.
 #[rustler::nif]
 fn loop_new(env: Env<'_>, max_queue: usize) -> NifResult<ResourceArc<LoopRef>> {

@@ -2,18 +2,19 @@
 //!
 //! Thread: attached, the caller's.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dag::{Graph, Node, Value};
+use dag::{Graph, Limit, Node, Value};
 use pyrt::error::Builtin;
-use pyrt::{Attached, Kept, Obj, PyError, PyResult};
+use pyrt::{Attached, Kept, Obj, PyError, PyResult, class};
 
 use super::command::{Commands, Part};
+use super::functions::LimitBody;
 use super::nodes::{self, Function};
 use super::queue::Queue;
-use super::values::PyValue;
+use super::values::{self, Needs, PyValue};
 
 /// The hidden input that every node has first.
 pub const SHARED: &str = "";
@@ -21,42 +22,62 @@ pub const SHARED: &str = "";
 pub struct Built {
     pub graph: Graph,
     pub names: Vec<String>,
-    /// Inputs whose words commands take.
-    pub as_words: HashSet<String>,
+    /// As what inputs and nodes are taken.
+    pub needs: HashMap<String, Needs>,
 }
 
-/// One node: `(name, body, inputs, policy, default)`.
+impl Built {
+    pub fn needs(&self, name: &str) -> Needs {
+        self.needs.get(name).copied().unwrap_or_default()
+    }
+}
+
+/// One node: `(name, body, inputs, policy, default, condition, limit)`.
 struct Line<'py> {
     name: String,
     body: Obj<'py>,
     inputs: Vec<(String, bool)>,
     policy: Obj<'py>,
     default: Obj<'py>,
+    condition: Option<String>,
+    limit: Option<Limit>,
 }
 
-pub fn build<'py>(inputs: &Obj<'py>, nodes: &Obj<'py>, queue: &Arc<Queue>) -> PyResult<'py, Built> {
+pub fn build<'py>(
+    inputs: &Obj<'py>,
+    nodes: &Obj<'py>,
+    queue: &Arc<Queue>,
+    limits: &Obj<'py>,
+) -> PyResult<'py, Built> {
     let py = nodes.py();
-    let lines: Vec<Line<'py>> = items(nodes)?.iter().map(line).collect::<Result<_, _>>()?;
-    let mut as_words = HashSet::new();
+    let lines = items(nodes)?;
+    let lines = lines.iter().map(|tuple| line(tuple, limits));
+    let lines: Vec<Line<'py>> = lines.collect::<Result<_, _>>()?;
+    let mut needs: HashMap<String, Needs> = HashMap::new();
     for line in &lines {
         if text(&at(&line.body, 0)?)? == "redis" {
-            as_words.extend(line.inputs.iter().map(|(name, _)| name.clone()));
+            for (name, _) in &line.inputs {
+                needs.entry(name.clone()).or_default().words = true;
+            }
+        }
+        if let Some(name) = &line.condition {
+            needs.entry(name.clone()).or_default().condition = true;
         }
     }
     let mut builder = Graph::builder().input(SHARED);
     for name in items(inputs)? {
         builder.add_input(text(&name)?);
     }
-    for line in &lines {
-        let node = body(line, as_words.contains(&line.name), queue)?;
-        builder.add(shaped(line, node, as_words.contains(&line.name))?);
+    for (index, line) in lines.iter().enumerate() {
+        let needs = needs.get(&line.name).copied().unwrap_or_default();
+        builder.add(shaped(line, body(line, index, needs, queue)?, needs)?);
     }
     let names = lines.into_iter().map(|line| line.name).collect();
     match builder.build() {
         Ok(graph) => Ok(Built {
             graph,
             names,
-            as_words,
+            needs,
         }),
         Err(error) => Err(PyError::new(py, Builtin::ValueError, &error.to_string())),
     }
@@ -85,7 +106,7 @@ pub fn text<'py>(object: &Obj<'py>) -> PyResult<'py, String> {
     Ok(object.as_utf8()?.to_owned())
 }
 
-fn line<'py>(tuple: &Obj<'py>) -> PyResult<'py, Line<'py>> {
+fn line<'py>(tuple: &Obj<'py>, limits: &Obj<'py>) -> PyResult<'py, Line<'py>> {
     let mut inputs = Vec::new();
     for input in items(&at(tuple, 2)?)? {
         let optional = at(&input, 1)?.is_truthy()?;
@@ -97,15 +118,27 @@ fn line<'py>(tuple: &Obj<'py>) -> PyResult<'py, Line<'py>> {
         inputs,
         policy: at(tuple, 3)?,
         default: at(tuple, 4)?,
+        condition: match at(tuple, 5)? {
+            none if none.is_none() => None,
+            name => Some(text(&name)?),
+        },
+        limit: class::body::<LimitBody>(&at(tuple, 6)?, limits).map(|limit| limit.0.clone()),
     })
 }
 
-fn body<'py>(line: &Line<'py>, as_words: bool, queue: &Arc<Queue>) -> PyResult<'py, Node> {
+fn body<'py>(
+    line: &Line<'py>,
+    index: usize,
+    needs: Needs,
+    queue: &Arc<Queue>,
+) -> PyResult<'py, Node> {
     let (how, what) = (at(&line.body, 1)?, at(&line.body, 2)?);
     if text(&at(&line.body, 0)?)? == "python" {
         let function = Function {
             callable: Kept::new(how),
-            as_words,
+            index,
+            inputs: line.inputs.len(),
+            needs,
             is_async: what.is_truthy()?,
         };
         return Ok(nodes::python(&line.name, function, queue));
@@ -150,13 +183,21 @@ pub fn seconds<'py>(object: &Obj<'py>) -> PyResult<'py, Option<Duration>> {
     time.map(Some).map_err(wrong)
 }
 
-fn shaped<'py>(line: &Line<'py>, node: Node, as_words: bool) -> PyResult<'py, Node> {
+fn shaped<'py>(line: &Line<'py>, node: Node, needs: Needs) -> PyResult<'py, Node> {
     let mut node = node.inputs([SHARED]);
     for (name, optional) in &line.inputs {
         node = match optional {
             true => node.maybe([name]),
             false => node.inputs([name]),
         };
+    }
+    if let Some(condition) = &line.condition {
+        // The last of the values, which no function is given.
+        let holds = |given: &[Value]| given.last().is_some_and(values::is_true);
+        node = node.inputs([condition]).when(holds);
+    }
+    if let Some(limit) = &line.limit {
+        node = node.limit(limit);
     }
     if let Some(time) = seconds(&at(&line.policy, 0)?)? {
         node = node.timeout(time);
@@ -170,7 +211,7 @@ fn shaped<'py>(line: &Line<'py>, node: Node, as_words: bool) -> PyResult<'py, No
         node = node.hedge(time);
     }
     if line.default.is_tuple() {
-        let default = PyValue::new(at(&line.default, 0)?, as_words);
+        let default = PyValue::new(at(&line.default, 0)?, needs)?;
         node = node.default(Value::new(default));
     }
     Ok(node)

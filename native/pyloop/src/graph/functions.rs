@@ -4,14 +4,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dag::{Done, Error, Options, Value};
+use dag::{Done, Error, Limit, Options, Value};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::{Attached, Kept, Member, Obj, PyError, PyResult, class};
 
 use super::build::{Built, SHARED, build, items, seconds, text};
-use super::nodes::{self, Shared};
-use super::queue::Queue;
+use super::more::More;
+use super::nodes::{self, Shared, Wish};
+use super::queue::{Duty, Queue};
 use super::run::Run;
 use super::values::PyValue;
 use super::{clients, report as reports};
@@ -21,17 +22,22 @@ use crate::own;
 pub(crate) struct Classes {
     graph: Member,
     run: Member,
+    limit: Member,
     pub completion: Member,
-    queue: Arc<Queue>,
+    pub queue: Arc<Queue>,
 }
 
 impl Classes {
     pub fn make<'py>(module: &Obj<'py>) -> PyResult<'py, Self> {
+        let queue = Queue::default();
+        let more = Kept::new(class::make::<More>(module)?);
+        let _ = queue.more.set(more);
         Ok(Classes {
             graph: Member::new(class::make::<GraphBody>(module)?),
             run: Member::new(class::make::<RunBody>(module)?),
+            limit: Member::new(class::make::<LimitBody>(module)?),
             completion: Member::new(class::make::<Completion>(module)?),
-            queue: Arc::default(),
+            queue: Arc::new(queue),
         })
     }
 }
@@ -60,14 +66,20 @@ macro_rules! handed {
 
 struct GraphBody(Arc<Built>);
 struct RunBody(Run);
+pub struct LimitBody(pub Limit);
 /// The end of a node that is in the hands of Python.
 pub(crate) struct Completion {
     done: Mutex<Option<Done>>,
-    as_words: bool,
+    wish: Wish,
 }
 
 handed!(GraphBody, c"erlang._native.DagGraph", c"A graph, checked.");
 handed!(RunBody, c"erlang._native.DagRun", c"A run of a graph.");
+handed!(
+    LimitBody,
+    c"erlang._native.DagLimit",
+    c"How many nodes run at once."
+);
 handed!(
     Completion,
     c"erlang._native.DagCompletion",
@@ -75,24 +87,24 @@ handed!(
 );
 
 impl Completion {
-    pub fn new(done: Done, as_words: bool) -> Self {
+    pub fn new(done: Done, wish: Wish) -> Self {
         let done = Mutex::new(Some(done));
-        Completion { done, as_words }
+        Completion { done, wish }
     }
 
-    fn end(&self, result: PyResult<'_, Obj<'_>>) {
+    fn end<'py>(&self, result: PyResult<'py, Obj<'py>>) {
         let done = self
             .done
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(done) = done {
-            nodes::complete(done, result, self.as_words);
+            nodes::complete(done, result, &self.wish);
         }
     }
 }
 
-fn wrong(py: Attached<'_>) -> PyError<'_> {
+pub fn wrong(py: Attached<'_>) -> PyError<'_> {
     PyError::new(
         py,
         Builtin::TypeError,
@@ -121,19 +133,33 @@ pub(crate) fn new<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py,
         &*args.want(0, "inputs")?,
         &*args.want(1, "nodes")?,
         &graphs.queue,
+        &graphs.limit.get(args.py()),
     )?;
     class::instance(&graphs.graph.get(args.py()), GraphBody(Arc::new(built)))
 }
 
+/// A bound that nodes may share.
+pub(crate) fn limit<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    let count = args.want(0, "at_once")?.as_i64()?;
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    let Some(count) = count.filter(|count| *count > 0) else {
+        let text = "a limit is a number above zero";
+        return Err(PyError::new(py, Builtin::ValueError, text));
+    };
+    let limit = LimitBody(Limit::new(count));
+    class::instance(&own(module)?.graphs.limit.get(py), limit)
+}
+
 /// What a run was asked for with: `(timeout, partial, restrict, wanted, redis, threads)`.
-struct Wish {
+struct Asked {
     options: Options,
     wanted: Vec<usize>,
     redis: String,
     threads: usize,
 }
 
-impl Wish {
+impl Asked {
     fn of<'py>(given: &Obj<'py>, built: &Built) -> PyResult<'py, Self> {
         let py = given.py();
         let option = |index: usize| {
@@ -157,7 +183,7 @@ impl Wish {
             let names = wanted.iter().filter_map(|index| built.names.get(*index));
             options = options.want(names.cloned());
         }
-        Ok(Wish {
+        Ok(Asked {
             options,
             wanted,
             redis: text(&option(4)?)?,
@@ -166,43 +192,57 @@ impl Wish {
     }
 }
 
-fn inputs_of<'py>(list: &Obj<'py>, built: &Built) -> PyResult<'py, Vec<(String, Value)>> {
+pub fn inputs_of<'py>(list: &Obj<'py>, built: &Built) -> PyResult<'py, Vec<(String, Value)>> {
     let mut inputs = Vec::new();
     for pair in items(list)? {
         let (Some(name), Some(value)) = (pair.tuple_item(0), pair.tuple_item(1)) else {
             return Err(wrong(list.py()));
         };
         let name = text(&name)?;
-        let value = PyValue::new(value.clone(), built.as_words.contains(&name));
+        let value = PyValue::new(value.clone(), built.needs(&name))?;
         inputs.push((name, Value::new(value)));
     }
     Ok(inputs)
 }
 
-/// Gives the run, and how many threads the caller is to start.
+/// The graph that is the first argument.
+pub fn graph_of<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Arc<Built>> {
+    let graph = args.want(0, "graph")?;
+    let class = own(module)?.graphs.graph.get(args.py());
+    match class::body::<GraphBody>(&graph, &class) {
+        Some(graph) => Ok(graph.0.clone()),
+        None => Err(wrong(args.py())),
+    }
+}
+
+/// Gives the run, and how many threads the caller is to start: for nodes, for errands.
 pub(crate) fn run<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     let graphs = &own(module)?.graphs;
-    let graph = args.want(0, "graph")?;
-    let class = graphs.graph.get(py);
-    let graph = class::body::<GraphBody>(&graph, &class).ok_or_else(|| wrong(py))?;
-    let built = &graph.0;
-    let wish = Wish::of(&*args.want(2, "options")?, built)?;
+    let built = &graph_of(module, args)?;
+    let wish = Asked::of(&*args.want(2, "options")?, built)?;
     // A name may be looked up.
     let redis = py.detach(|| clients::open(&wish.redis));
     let redis = redis.map_err(|why| PyError::new(py, Builtin::ValueError, &why.to_string()))?;
     let mut inputs = inputs_of(&*args.want(1, "inputs")?, built)?;
-    inputs.push((SHARED.to_owned(), Value::new(Shared { redis })));
+    let shared = Shared {
+        redis,
+        result: None,
+    };
+    inputs.push((SHARED.to_owned(), Value::new(shared)));
     let queue = &graphs.queue;
     let more = queue.enter(wish.threads);
     let started = py.detach(|| Run::start(built, inputs, wish.options, wish.wanted, queue));
     let run = started.map_err(|error| {
         queue.leave();
-        (0..more).for_each(|_| queue.lost());
+        for (duty, count) in [Duty::Nodes, Duty::Errands].into_iter().zip(more) {
+            (0..count).for_each(|_| queue.lost(duty));
+        }
         refused(py, &error)
     })?;
     let run = class::instance(&graphs.run.get(py), RunBody(run))?;
-    Obj::tuple(py, [run, Obj::int(py, more as i64)?].into_iter())
+    let [nodes, errands] = more.map(|count| Obj::int(py, count as i64));
+    Obj::tuple(py, [run, nodes?, errands?].into_iter())
 }
 
 fn refused<'py>(py: Attached<'py>, error: &Error) -> PyError<'py> {
@@ -242,14 +282,22 @@ pub(crate) fn report<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'
     })
 }
 
+/// The first argument: whether it is about errands, or about nodes.
+fn duty<'py>(args: &Args<'_, 'py>) -> PyResult<'py, Duty> {
+    Ok(match args.want(0, "errands")?.is_truthy()? {
+        true => Duty::Errands,
+        false => Duty::Nodes,
+    })
+}
+
 pub(crate) fn work<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let queue = own(module)?.graphs.queue.clone();
-    queue.work(args.py());
+    queue.work(args.py(), duty(args)?);
     Ok(Obj::none(args.py()))
 }
 
 pub(crate) fn lost<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    own(module)?.graphs.queue.lost();
+    own(module)?.graphs.queue.lost(duty(args)?);
     Ok(Obj::none(args.py()))
 }
 

@@ -2,37 +2,49 @@
 //!
 //! Thread: handed over by any; run attached, on a thread of Python's.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use dag::redis::Redis;
-use dag::{Done, Given, Node, Reason, Stop, Value};
+use dag::{Done, Given, Node, Place, Reason, Stop, Value};
 use pyrt::{Attached, Kept, Obj, PyError, PyResult, call, class};
 
 use super::command::Commands;
 use super::functions::Completion;
+use super::more;
 use super::queue::{Item, Queue};
-use super::values::{self, PyValue, Raised};
+use super::stop::Stopping;
+use super::values::{self, Needs, PyValue, Raised};
 
 /// What the nodes of one run share: their hidden first input.
+#[derive(Clone)]
 pub struct Shared {
     pub redis: Redis,
+    /// Of a graph that a node asked for: the node whose value becomes that one's, and as what it is
+    /// taken there.
+    pub result: Option<(usize, Needs)>,
+}
+
+impl Shared {
+    fn needs(&self, index: usize, own: Needs) -> Needs {
+        match self.result {
+            Some((result, outer)) if result == index => Needs {
+                words: own.words || outer.words,
+                condition: own.condition || outer.condition,
+            },
+            _ => own,
+        }
+    }
 }
 
 pub struct Function {
     pub callable: Kept,
-    /// A command takes its value.
-    pub as_words: bool,
+    /// The place of the node in its graph.
+    pub index: usize,
+    /// How many of the values it is given are its arguments.
+    pub inputs: usize,
+    pub needs: Needs,
     /// Calling it gives a coroutine.
     pub is_async: bool,
-}
-
-/// What ends a coroutine that nobody waits for.
-#[derive(Default)]
-enum Ending {
-    #[default]
-    Unknown,
-    Wanted,
-    By(Kept),
 }
 
 /// A node on its way to a thread of Python's.
@@ -40,31 +52,31 @@ pub struct Call {
     function: Arc<Function>,
     given: Given,
     done: Done,
-    ending: Arc<Mutex<Ending>>,
+    stopping: Stopping,
     queue: Arc<Queue>,
 }
 
+/// Enough to keep the threads busy; of a wide graph the rest waits where it keeps no other run
+/// from them.
+const PYTHON: Place = Place {
+    name: "python",
+    at_once: 64,
+};
+
 pub fn python(name: &str, function: Function, queue: &Arc<Queue>) -> Node {
     let (function, queue) = (Arc::new(function), queue.clone());
-    Node::foreign(name, "python", move |given, done| {
-        let ending = Arc::new(Mutex::new(Ending::default()));
+    Node::foreign(name, PYTHON, move |given, done| {
+        let stopping = Stopping::default();
         let call = Call {
             function: function.clone(),
             given,
             done,
-            ending: ending.clone(),
+            stopping: stopping.clone(),
             queue: queue.clone(),
         };
         queue.push(Item::Node(Box::new(call)));
         let queue = queue.clone();
-        let stop: Stop = Box::new(move || {
-            let mut ending = ending.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = std::mem::replace(&mut *ending, Ending::Wanted);
-            drop(ending);
-            if let Ending::By(cancel) = before {
-                queue.push(Item::Call(cancel));
-            }
-        });
+        let stop: Stop = Box::new(move || stopping.stop(&queue));
         Ok(stop)
     })
 }
@@ -86,14 +98,22 @@ pub fn redis(name: &str, commands: Commands) -> Node {
 }
 
 /// Ends a node by what its function gave or raised.
-pub fn complete(done: Done, result: PyResult<'_, Obj<'_>>, as_words: bool) {
-    done.complete(match result {
-        Ok(value) => Ok(Value::new(PyValue::new(value, as_words)).into()),
-        Err(error) => {
-            let raised = Raised(Kept::new(error.value().clone()));
-            Err(Reason::foreign(raised))
-        }
+pub fn complete<'py>(done: Done, result: PyResult<'py, Obj<'py>>, wish: &Wish) {
+    let result = result.and_then(|value| match more::of(&value, wish) {
+        Some(more) => Ok(more.into()),
+        None => Ok(Value::new(PyValue::new(value, wish.needs)?).into()),
     });
+    done.complete(result.map_err(|error| {
+        let raised = Raised(Kept::new(error.value().clone()));
+        Reason::foreign(raised)
+    }));
+}
+
+/// What becomes of the value of a node.
+pub struct Wish {
+    pub needs: Needs,
+    pub shared: Shared,
+    pub queue: Arc<Queue>,
 }
 
 impl Call {
@@ -101,20 +121,27 @@ impl Call {
         if !self.done.start() {
             return;
         }
-        let result = self.invoke(py);
-        let as_words = self.function.as_words;
-        if !self.function.is_async {
-            return complete(self.done, result, as_words);
-        }
+        let Some(result) = self.stopping.watch(py, || self.invoke(py)) else {
+            return;
+        };
+        let Ok(shared) = self.given.get::<Shared>(0).cloned() else {
+            return;
+        };
+        let wish = Wish {
+            needs: shared.needs(self.function.index, self.function.needs),
+            shared,
+            queue: self.queue.clone(),
+        };
         match result {
-            Ok(coroutine) => self.spawn(py, &coroutine),
-            Err(error) => complete(self.done, Err(error), as_words),
+            Ok(coroutine) if self.function.is_async => self.spawn(py, &coroutine, wish),
+            result => complete(self.done, result, &wish),
         }
     }
 
     fn invoke<'py>(&self, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
         let values = self.given.values().iter().skip(1);
-        let args = values.map(|value| values::to_python(py, value));
+        let args = values.take(self.function.inputs);
+        let args = args.map(|value| values::to_python(py, value));
         let args: Vec<Obj<'py>> = args.collect::<Result<_, _>>()?;
         let Some(callable) = self.function.callable.get(py) else {
             let class = pyrt::error::Builtin::RuntimeError;
@@ -125,20 +152,11 @@ impl Call {
     }
 
     /// Hands the coroutine to the loop of graphs, which completes the node.
-    fn spawn<'py>(self, py: Attached<'py>, coroutine: &Obj<'py>) {
-        let completion = Completion::new(self.done, self.function.as_words);
-        let spawned = spawn(py, coroutine, completion);
-        match spawned {
-            Ok(cancel) => {
-                let cancel = Kept::new(cancel);
-                let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-                if matches!(*ending, Ending::Wanted) {
-                    drop(ending);
-                    self.queue.push(Item::Call(cancel));
-                } else {
-                    *ending = Ending::By(cancel);
-                }
-            }
+    fn spawn<'py>(mut self, py: Attached<'py>, coroutine: &Obj<'py>, wish: Wish) {
+        self.done.waits();
+        let completion = Completion::new(self.done, wish);
+        match spawn(py, coroutine, completion) {
+            Ok(cancel) => self.stopping.awaits(Kept::new(cancel), &self.queue),
             // The completion went with it, and so the node has ended.
             Err(error) => error.unraisable(c"a coroutine of a graph"),
         }

@@ -4,32 +4,49 @@
 //! `work`. Never: waits while attached (I3). Its bound is that of the runs, each admitted whole.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pyrt::{Attached, Kept, kept};
 
 use super::nodes::Call;
+use super::stop::Stopping;
 
 pub enum Item {
     Node(Box<Call>),
     /// Something of Python's own to be called: who hears of an end, or a cancellation.
     Call(Kept),
+    /// A function that runs, and nobody waits for.
+    Stop(Stopping),
+}
+
+/// What a thread does. Nodes may block; what ends them must not wait behind them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Duty {
+    Nodes = 0,
+    Errands = 1,
+}
+
+#[derive(Default)]
+struct Line {
+    items: VecDeque<Item>,
+    threads: usize,
 }
 
 #[derive(Default)]
 struct State {
-    items: VecDeque<Item>,
+    lines: [Line; 2],
     /// Runs that have not ended.
     active: usize,
-    threads: usize,
     closed: bool,
 }
 
 #[derive(Default)]
 pub struct Queue {
     state: Mutex<State>,
-    bell: Condvar,
+    bells: [Condvar; 2],
+    /// The class of what functions give that ask for more nodes.
+    pub more: OnceLock<Kept>,
 }
 
 /// How long a thread stays without work when there is no run.
@@ -41,17 +58,25 @@ impl Queue {
     }
 
     pub fn push(&self, item: Item) {
-        self.lock().items.push_back(item);
-        self.bell.notify_one();
+        let duty = match item {
+            Item::Node(_) => Duty::Nodes,
+            Item::Call(_) | Item::Stop(_) => Duty::Errands,
+        };
+        self.lock().lines[duty as usize].items.push_back(item);
+        self.bells[duty as usize].notify_one();
     }
 
-    /// A run begins. Gives how many threads are to be started so that there are `wanted`.
-    pub fn enter(&self, wanted: usize) -> usize {
+    /// A run begins. Gives how many threads are to be started for each duty, so that there are
+    /// `wanted` for nodes and one for errands.
+    pub fn enter(&self, wanted: usize) -> [usize; 2] {
         let mut state = self.lock();
         state.active += 1;
         state.closed = false;
-        let more = wanted.saturating_sub(state.threads);
-        state.threads += more;
+        let mut more = [wanted, 1];
+        for (line, more) in state.lines.iter_mut().zip(&mut more) {
+            *more = more.saturating_sub(line.threads);
+            line.threads += *more;
+        }
         more
     }
 
@@ -61,15 +86,15 @@ impl Queue {
     }
 
     /// A thread that was asked for could not be started.
-    pub fn lost(&self) {
-        let mut state = self.lock();
-        state.threads = state.threads.saturating_sub(1);
+    pub fn lost(&self, duty: Duty) {
+        let line = &mut self.lock().lines[duty as usize];
+        line.threads = line.threads.saturating_sub(1);
     }
 
     /// Ends the threads after what they do.
     pub fn close(&self) {
         self.lock().closed = true;
-        self.bell.notify_all();
+        self.bells.iter().for_each(Condvar::notify_all);
     }
 
     /// In the child of a fork: the threads have stayed with the parent.
@@ -79,13 +104,13 @@ impl Queue {
     }
 
     /// The body of a thread: until there is nothing to do for a while, or the end.
-    pub fn work(&self, py: Attached<'_>) {
+    pub fn work(&self, py: Attached<'_>, duty: Duty) {
         loop {
             kept::release_dropped(py);
-            let next = self.lock().items.pop_front();
+            let next = self.lock().lines[duty as usize].items.pop_front();
             let next = match next {
                 Some(item) => Some(item),
-                None => py.detach(|| self.wait()),
+                None => py.detach(|| self.wait(duty)),
             };
             match next {
                 Some(Item::Node(call)) => call.run(py),
@@ -95,29 +120,32 @@ impl Queue {
                         error.unraisable(c"the end of a graph");
                     }
                 }
+                Some(Item::Stop(stopping)) => stopping.interrupt(py),
                 None => return,
             }
         }
     }
 
     /// The next item; `None`: the thread ends, and is not counted any more.
-    fn wait(&self) -> Option<Item> {
+    fn wait(&self, duty: Duty) -> Option<Item> {
         let mut state = self.lock();
         loop {
-            if let Some(item) = state.items.pop_front() {
+            if let Some(item) = state.lines[duty as usize].items.pop_front() {
                 return Some(item);
             }
             if state.closed {
                 break;
             }
-            let waited = self.bell.wait_timeout(state, STAY);
+            let waited = self.bells[duty as usize].wait_timeout(state, STAY);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = guard;
-            if timeout.timed_out() && state.active == 0 && state.items.is_empty() {
+            let idle = state.lines[duty as usize].items.is_empty();
+            if timeout.timed_out() && state.active == 0 && idle {
                 break;
             }
         }
-        state.threads = state.threads.saturating_sub(1);
+        let line = &mut state.lines[duty as usize];
+        line.threads = line.threads.saturating_sub(1);
         None
     }
 }

@@ -34,3 +34,16 @@ pub fn to_python<'py>(py: Attached<'py>, reply: &Reply) -> PyResult<'py, Obj<'py
         }
     }
 }
+
+/// As Python has it: what is false, nothing, zero or empty is not true.
+pub fn is_true(reply: &Reply) -> bool {
+    match reply {
+        Reply::Nil | Reply::Int(0) | Reply::Bool(false) => false,
+        Reply::Double(value) => *value != 0.0,
+        Reply::Bytes(bytes) => !bytes.is_empty(),
+        Reply::Simple(text) | Reply::Error(text) => !text.is_empty(),
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => !items.is_empty(),
+        Reply::Map(pairs) => !pairs.is_empty(),
+        Reply::Int(_) | Reply::Bool(true) | Reply::BigNumber(_) => true,
+    }
+}

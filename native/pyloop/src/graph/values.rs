@@ -9,21 +9,44 @@ use pyrt::{Attached, Kept, Obj, PyResult};
 use super::command::{DEEPEST, Words, no_words, of_reply};
 use super::reply;
 
-/// An object, and its words where a command needs them; `None` inside: it has none.
+/// As what the value of a node is taken, besides as an object.
+#[derive(Clone, Copy, Default)]
+pub struct Needs {
+    pub words: bool,
+    pub condition: bool,
+}
+
+/// An object; its words where a command needs them (`None`: it has none), and whether it is true
+/// where it is a condition.
 pub struct PyValue {
     object: Kept,
     words: Option<Words>,
+    is_true: bool,
 }
 
 /// Why a node failed: the exception.
 pub struct Raised(pub Kept);
 
 impl PyValue {
-    pub fn new(object: Obj<'_>, as_words: bool) -> Self {
-        let words = if as_words { words(&object, 0) } else { None };
+    /// What Python raises when it is asked whether the object is true is the node's own failure.
+    pub fn new<'py>(object: Obj<'py>, needs: Needs) -> PyResult<'py, Self> {
+        let words = needs.words.then(|| words(&object, 0)).flatten();
+        let is_true = !needs.condition || object.is_truthy()?;
         let object = Kept::new(object);
-        PyValue { object, words }
+        Ok(PyValue {
+            object,
+            words,
+            is_true,
+        })
     }
+}
+
+/// Whether a value lets the nodes run that have it as their condition.
+pub fn is_true(value: &Value) -> bool {
+    if let Some(reply) = value.get::<Reply>() {
+        return reply::is_true(reply);
+    }
+    value.get::<PyValue>().is_some_and(|value| value.is_true)
 }
 
 /// The object; nothing is `None`.

@@ -118,3 +118,31 @@ def from_python(key, value):
     ]
     report = dag.run(nodes, {"key": key, "value": value})
     return [report["doubled"], report["get"]]
+
+
+async def passed(value):
+    await asyncio.sleep(0)
+    return value
+
+
+meeting: list[object] = []
+
+
+async def meet(number, together):
+    """Ends when so many are here at once."""
+    meeting.append(number)
+    while len(meeting) < together:
+        await asyncio.sleep(0.001)
+    return number
+
+
+def sleeps_briefly(_):
+    time.sleep(0.001)
+
+
+def truth_is_unknown():
+    class Unknown:
+        def __bool__(self):
+            raise ValueError("neither true nor false")
+
+    return Unknown()
