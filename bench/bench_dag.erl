@@ -1,4 +1,4 @@
-%% `./dev bench dag [-redis] [-nodes] [-python]': what graphs and the Redis client cost, beside the
+%% `./dev bench dag [-redis] [-nodes] [-python] [-ranking]': what graphs and the Redis client cost, beside the
 %% crates `redis' and `fred', blocking threads, redis-benchmark, and `py:call'.
 %%
 %% Builds the Rust programs it needs, and starts and stops a redis-server.
@@ -16,6 +16,7 @@ main(Args) ->
     Wanted("redis") andalso redis(),
     Wanted("nodes") andalso scheduler(),
     Wanted("python") andalso python(),
+    Wanted("ranking") andalso ranking(),
     ok.
 
 %% ---- the client
@@ -115,6 +116,13 @@ chain() ->
 before(1) -> x;
 before(N) -> N - 1.
 
+%% ---- the example, and its pictures
+
+ranking() ->
+    Pictures = ["_build/ranking.svg", "_build/ranking.dot", "_build/ranking.json"],
+    Output = run(os:find_executable("escript"), ["examples/ranking/ranking.erl" | Pictures]),
+    io:format("~ts~nits pictures: ~ts~n", [Output, lists:join(", ", Pictures)]).
+
 %% ---- programs
 
 cargo(Args) ->
@@ -123,7 +131,8 @@ cargo(Args) ->
     ok.
 
 run(Program, Args) ->
-    Options = [{args, Args}, exit_status, binary, stderr_to_stdout],
+    Env = [{"ERL_LIBS", "_build/default/lib"}],
+    Options = [{args, Args}, {env, Env}, exit_status, binary, stderr_to_stdout],
     collect(open_port({spawn_executable, Program}, Options), Program, []).
 
 collect(Port, Program, Output) ->

@@ -4,7 +4,7 @@
 %% flight on one thread. Without redis-server only "after" runs, on the store in the node's memory.
 %%
 %% Run: ./dev build, then
-%%      ERL_LIBS=_build/default/lib escript examples/ranking/ranking.erl [timeline.svg]
+%%      ERL_LIBS=_build/default/lib escript examples/ranking/ranking.erl [timeline.svg graph.dot trace.json]
 -module(ranking).
 
 -export([main/1]).
@@ -42,7 +42,7 @@ rank(Redis, Args) ->
         filter => Python(filter, [vm]),
         sort => Python(sort, [filter])
     },
-    Opts = #{redis => Redis, want => [commands, sort], pictures => [svg]},
+    Opts = #{redis => Redis, want => [commands, sort], pictures => [svg, dot, chrome_trace]},
     {ok, Graph} = py_dag:new(#{nodes => Nodes}, [user, count]),
     Run = fun() -> py_dag:run(Graph, #{user => 7, count => ?ITEMS}, Opts) end,
     {ok, _} = Run(),
@@ -51,5 +51,9 @@ rank(Redis, Args) ->
     [{Asked, Answered}] = [{S, E} || #{node := features, started := S, ended := E} <- Timeline],
     io:format("the best: ~0tp~nwaited for: ~0tp~n", [Best, Path]),
     io:format("after: ~b reads on one thread in ~.1f ms~n", [length(Commands), (Answered - Asked) / 1.0e6]),
-    [ok = file:write_file(File, maps:get(svg, Pictures)) || File <- Args],
+    [ok = file:write_file(File, maps:get(picture(filename:extension(File)), Pictures)) || File <- Args],
     Commands.
+
+picture(".svg") -> svg;
+picture(".dot") -> dot;
+picture(".json") -> chrome_trace.

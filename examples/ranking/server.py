@@ -18,13 +18,17 @@ def start(*options):
     folder = tempfile.mkdtemp()
     path = os.path.join(folder, "redis.sock")
     place = ["--port", "0", "--save", "", "--dir", folder, "--unixsocket", path]
-    process = subprocess.Popen([program, *place, *options], stdout=subprocess.DEVNULL)
+    _run(path, [program, *place, *options])
+    return path
+
+
+def _run(path, command):
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     while not _answers(path):
         if process.poll() is not None:
             raise RuntimeError("redis-server does not start")
         time.sleep(0.01)
     _started[path] = process
-    return path
 
 
 def _answers(path):
@@ -32,8 +36,24 @@ def _answers(path):
         return attempt.connect_ex(path) == 0
 
 
-def stop(path):
+def _end(path):
     process = _started.pop(path)
-    process.terminate()
+    process.kill()
     process.wait()
+    return process
+
+
+def restart(path):
+    """Kills it, and starts it again in the same place."""
+    _run(path, _end(path).args)
+
+
+def stop(path):
+    _end(path)
     shutil.rmtree(os.path.dirname(path))
+
+
+def free_port():
+    with socket.socket() as attempt:
+        attempt.bind(("localhost", 0))
+        return attempt.getsockname()[1]
