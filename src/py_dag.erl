@@ -121,7 +121,7 @@ begin_run(Compiled, Inputs, #{pool := Pool, native := Native} = Options) ->
     #{graph := Graph, names := Names, functions := Functions} = Compiled,
     Encoded = py_dag_graph:encoded(Inputs),
     Key = make_ref(),
-    Runner = py_dag_runner:start(Functions),
+    Runner = py_dag_runner:start(Functions, Pool),
     case native_run(Key, Graph, Pool, Runner, Encoded, Native) of
         {ok, Run} ->
             ok = py_dag_runner:serve(Runner, Run),

@@ -3,7 +3,7 @@
 %% Process: the caller's. Pure but for building the native graph.
 -module(py_dag_graph).
 
--export([compile/2, options/2, encoded/1, event_loop/1]).
+-export([compile/2, options/2, encoded/1, event_loop/2]).
 
 -export_type([compiled/0]).
 
@@ -98,10 +98,13 @@ native_condition([Name]) -> text(Name).
 -spec encoded(#{py_dag:node_name() => term()}) -> [{binary(), binary()}].
 encoded(Inputs) -> [{text(Name), term_to_binary(Value)} || {Name, Value} <- maps:to_list(Inputs)].
 
-%% Where the coroutines of a graph run that has some.
--spec event_loop(compiled()) -> {ok, py_nif:event_loop() | none} | {error, py_error:reason()}.
-event_loop(#{io := true}) -> py_event_loop_pool:get_loop();
-event_loop(#{io := false}) -> {ok, none}.
+%% Where the coroutines of a graph run that has some: a context has a loop of its own; a thread of a
+%% named pool awaits by itself.
+-spec event_loop(compiled(), py_nif:pool() | default) ->
+    {ok, py_nif:event_loop() | none} | {error, py_error:reason()}.
+event_loop(#{io := false}, _Pool) -> {ok, none};
+event_loop(#{io := true}, default) -> py_event_loop_pool:get_loop();
+event_loop(#{io := true}, Pool) -> {ok, py_nif:pool_loop(Pool)}.
 
 %% The name of a node or an input as pictures and messages show it.
 text(Name) when is_atom(Name) -> atom_to_binary(Name);
@@ -244,14 +247,11 @@ options(Compiled, Opts) ->
             Error
     end.
 
-%% A context runs its coroutines itself.
-loop(Compiled, default) ->
-    case event_loop(Compiled) of
+loop(Compiled, Pool) ->
+    case event_loop(Compiled, Pool) of
         {ok, Loop} -> Loop;
         {error, Reason} -> throw({no_loop, Reason})
-    end;
-loop(_Compiled, _Pool) ->
-    none.
+    end.
 
 deadline(infinity) -> -1;
 deadline(Timeout) -> Timeout.

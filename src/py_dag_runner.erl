@@ -4,8 +4,8 @@
 %% what it had started ends with it.
 -module(py_dag_runner).
 
--export([start/1, serve/2, stop/1]).
--export([init/2, execute/5]).
+-export([start/2, serve/2, stop/1]).
+-export([init/3, execute/4]).
 
 -export_type([called/0, functions/0]).
 
@@ -13,9 +13,10 @@
 %% By the numbers that the native side knows them by.
 -type functions() :: #{pos_integer() => called()}.
 
--spec start(functions()) -> pid() | undefined.
-start(Functions) when map_size(Functions) =:= 0 -> undefined;
-start(Functions) -> spawn(?MODULE, init, [self(), Functions]).
+%% `Pool': where the run's Python runs.
+-spec start(functions(), py_nif:pool() | default) -> pid() | undefined.
+start(Functions, _Pool) when map_size(Functions) =:= 0 -> undefined;
+start(Functions, Pool) -> spawn(?MODULE, init, [self(), Functions, Pool]).
 
 -spec serve(pid() | undefined, py_nif:dag_run()) -> ok.
 serve(undefined, _Run) ->
@@ -31,34 +32,34 @@ stop(Runner) ->
     _ = Runner ! stop,
     ok.
 
--spec init(pid(), functions()) -> no_return().
-init(Caller, Functions) ->
+-spec init(pid(), functions(), py_nif:pool() | default) -> no_return().
+init(Caller, Functions, Pool) ->
     process_flag(trap_exit, true),
     Monitor = monitor(process, Caller),
     receive
-        {run, Run} -> loop(Run, Functions, #{});
+        {run, Run} -> loop({self(), Run, Pool}, Functions, #{});
         stop -> exit(shutdown);
         {'DOWN', Monitor, process, Caller, _} -> exit(shutdown)
     end.
 
 %% By the number of the call and, for their ends, by the process.
-loop(Run, Functions, Running) ->
+loop({_Runner, Run, _Pool} = Own, Functions, Running) ->
     receive
         {dag_call, Id, Number, Args} ->
             #{Number := Function} = Functions,
-            Pid = spawn_link(?MODULE, execute, [self(), Run, Id, Function, Args]),
-            loop(Run, Functions, Running#{Id => Pid, Pid => Id});
+            Pid = spawn_link(?MODULE, execute, [Own, Id, Function, Args]),
+            loop(Own, Functions, Running#{Id => Pid, Pid => Id});
         {more, Pid, More} ->
             _ = Pid ! {more, self()},
-            loop(Run, maps:merge(Functions, More), Running);
+            loop(Own, maps:merge(Functions, More), Running);
         {dag_stop, Id} ->
             case Running of
                 #{Id := Pid} -> exit(Pid, kill);
                 #{} -> true
             end,
-            loop(Run, Functions, Running);
+            loop(Own, Functions, Running);
         {'EXIT', Pid, Why} ->
-            loop(Run, Functions, ended(Run, Pid, Why, Running));
+            loop(Own, Functions, ended(Run, Pid, Why, Running));
         stop ->
             exit(shutdown);
         {'DOWN', _Monitor, process, _Caller, _} ->
@@ -75,10 +76,11 @@ ended(Run, Pid, Why, Running) ->
             Running
     end.
 
--spec execute(pid(), py_nif:dag_run(), non_neg_integer(), called(), binary()) -> ok.
-execute(Runner, Run, Id, Function, Args) ->
+-spec execute({pid(), py_nif:dag_run(), py_nif:pool() | default}, non_neg_integer(), called(), binary()) ->
+    ok.
+execute({_Runner, Run, _Pool} = Own, Id, Function, Args) ->
     try call(Function, binary_to_term(Args, [safe])) of
-        {'$py_dag_more', Graph, Inputs, Result} -> more(Runner, Run, Id, Graph, Inputs, Result);
+        {'$py_dag_more', Graph, Inputs, Result} -> more(Own, Id, Inputs, asked(Graph, Inputs, Result));
         Value -> reply(Run, Id, true, Value)
     catch
         Class:Reason:Trace -> reply(Run, Id, false, raised(Class, Reason, Trace))
@@ -88,26 +90,23 @@ call({Module, Function}, Args) -> Module:Function(Args);
 call(Function, Args) -> Function(Args).
 
 %% The nodes that a function asks for run in the place of its own.
-more(Runner, Run, Id, Graph, Inputs, Result) ->
-    case asked(Graph, Inputs, Result) of
-        {ok, #{graph := Native, functions := Functions}, Place, Loop} ->
-            %% Known to the runner before the first of them can be called.
-            _ = Runner ! {more, self(), Functions},
-            receive
-                {more, Runner} -> ok
-            end,
-            py_nif:dag_more(Run, Id, Native, py_dag_graph:encoded(Inputs), Place, Loop);
-        {error, Reason} ->
-            reply(Run, Id, false, Reason)
-    end.
+more({Runner, Run, Pool}, Id, Inputs, {ok, #{graph := Graph, functions := Functions} = Compiled, Place}) ->
+    %% Known to the runner before the first of them can be called.
+    _ = Runner ! {more, self(), Functions},
+    receive
+        {more, Runner} -> ok
+    end,
+    case py_dag_graph:event_loop(Compiled, Pool) of
+        {ok, Loop} -> py_nif:dag_more(Run, Id, Graph, py_dag_graph:encoded(Inputs), Place, Loop);
+        {error, Reason} -> reply(Run, Id, false, Reason)
+    end;
+more({_Runner, Run, _Pool}, Id, _Inputs, {error, Reason}) ->
+    reply(Run, Id, false, Reason).
 
 asked(Graph, Inputs, Result) ->
     case py_dag_graph:compile(Graph, maps:keys(Inputs)) of
         {ok, #{index := #{Result := Place}} = Compiled} ->
-            case py_dag_graph:event_loop(Compiled) of
-                {ok, Loop} -> {ok, Compiled, Place, Loop};
-                {error, _} = Error -> Error
-            end;
+            {ok, Compiled, Place};
         {ok, _Compiled} ->
             {error, {bad_argument, <<"the asked graph has no such node as its result">>}};
         {error, _} = Error ->

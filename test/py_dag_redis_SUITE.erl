@@ -9,12 +9,19 @@
     commands_take_values_of_inputs/1,
     python_gets_bytes_from_redis/1,
     a_wrong_command_is_told_in_the_words_of_redis/1,
-    a_server_that_is_not_there_is_an_error/1
+    a_server_that_is_not_there_is_an_error/1,
+    several_connections_share_the_commands/1,
+    a_graph_goes_on_though_its_server_is_started_again/1,
+    a_server_is_asked_over_tls/1
 ]).
 
 all() -> py_dag_test:cases(?MODULE).
 
-init_per_suite(Config) -> py_test:start(Config).
+init_per_suite(Config) ->
+    Started = py_test:start(Config),
+    Folder = filename:join([py_test:root(), "examples", "ranking"]),
+    {ok, none} = py:call(sys, 'path.append', [unicode:characters_to_binary(Folder)]),
+    Started.
 
 end_per_suite(_Config) -> ok.
 
@@ -73,3 +80,79 @@ a_server_that_is_not_there_is_an_error(_Config) ->
     Nowhere = py_dag:run(#{nodes => Nodes}, #{}, #{redis => "unix:/nowhere/redis.sock"}),
     ?assertReason({dag, get, {<<"redis">>, <<"connection to Redis lost", _/binary>>}}, Nowhere),
     ?assertReason({bad_argument, _}, py_dag:run(#{nodes => Nodes}, #{}, #{redis => "what:ever"})).
+
+%% A server of the test's own, and the URL of it; `Options' as redis-server takes them.
+with_server(Options, Fun) ->
+    case py:call(server, start, Options) of
+        {ok, none} ->
+            {skip, "redis-server is not installed"};
+        {ok, Socket} ->
+            try
+                Fun(<<"unix:", Socket/binary>>)
+            after
+                {ok, _} = py:call(server, stop, [Socket])
+            end
+    end.
+
+several_connections_share_the_commands(_Config) ->
+    with_server([], fun(Url) ->
+        Opts = #{redis => <<Url/binary, "?connections=3">>},
+        %% It blocks its own connection; another one ends it.
+        Nodes = #{
+            pop => #{run => ["BLPOP", "list", 0]},
+            push => #{run => ["RPUSH", "list", "x"]},
+            info => #{run => ["INFO", "clients"], inputs => [pop]}
+        },
+        #{info := Info} = py_dag_test:results(Nodes, #{}, Opts),
+        ?assertMatch({match, _}, re:run(Info, "connected_clients:3")),
+        Wrong = py_dag:run(#{nodes => Nodes}, #{}, #{redis => <<Url/binary, "?connections=none">>}),
+        ?assertReason({bad_argument, _}, Wrong)
+    end).
+
+a_graph_goes_on_though_its_server_is_started_again(_Config) ->
+    with_server([], fun(<<"unix:", Socket/binary>> = Url) ->
+        %% A read that the end of the server fails, and that is answered by the next one.
+        Again = fun([]) ->
+            {ok, _} = py:call(server, restart, [Socket]),
+            again
+        end,
+        Nodes = #{
+            waits => #{run => ["BLPOP", "never", 0.5], retries => 20, backoff => 5},
+            again => #{run => Again}
+        },
+        ?assertEqual(#{waits => none, again => again}, py_dag_test:results(Nodes, #{}, #{redis => Url}))
+    end).
+
+a_server_is_asked_over_tls(Config) ->
+    case os:find_executable("openssl") of
+        false -> {skip, "openssl is not installed"};
+        Openssl -> over_tls(certified(Openssl, proplists:get_value(priv_dir, Config)))
+    end.
+
+%% A certificate that stands for itself, and is good for localhost.
+certified(Openssl, Folder) ->
+    [Settings, Key, Certificate] = [filename:join(Folder, Name) || Name <- ["cnf", "s.key", "s.pem"]],
+    ok = file:write_file(Settings, <<
+        "[req]\nprompt=no\ndistinguished_name=name\nx509_extensions=more\n[name]\nCN=localhost\n"
+        "[more]\nsubjectAltName=DNS:localhost\nbasicConstraints=critical,CA:FALSE\n"
+    >>),
+    Request = " req -x509 -newkey rsa:2048 -nodes -days 2 -config ~ts -keyout ~ts -out ~ts 2>&1",
+    _ = os:cmd(Openssl ++ io_lib:format(Request, [Settings, Key, Certificate])),
+    true = filelib:is_regular(Certificate),
+    {Key, Certificate}.
+
+over_tls({Key, Certificate}) ->
+    {ok, Port} = py:call(server, free_port, []),
+    Options = [
+        "--tls-port", integer_to_list(Port), "--tls-cert-file", Certificate,
+        "--tls-key-file", Key, "--tls-ca-cert-file", Certificate, "--tls-auth-clients", "no"
+    ],
+    with_server([unicode:characters_to_binary(Option) || Option <- Options], fun(_Url) ->
+        Url = io_lib:format("rediss://localhost:~b?cacert=~ts", [Port, Certificate]),
+        Nodes = #{
+            set => #{run => ["SET", "colour", "red"]},
+            get => #{run => ["GET", "colour"], inputs => [set]}
+        },
+        Opts = #{redis => unicode:characters_to_binary(Url)},
+        ?assertEqual(#{get => <<"red">>}, py_dag_test:results(Nodes, #{}, Opts))
+    end).

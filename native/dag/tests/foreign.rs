@@ -242,6 +242,37 @@ fn cancelling_a_wide_run_hands_nothing_over_any_more() {
 }
 
 #[test]
+fn the_way_to_stop_a_node_is_used_once_though_it_came_to_its_turn_by_waiting() {
+    // Nodes end while others are still admitted: a turn may be free before its waiter is kept.
+    let (send, here) = mpsc::channel::<Done>();
+    thread::spawn(move || {
+        for done in here {
+            done.complete(Ok(Value::absent().into()));
+        }
+    });
+    let stops: Arc<Vec<AtomicUsize>> = Arc::new((0..20_000).map(|_| AtomicUsize::new(0)).collect());
+    let mut builder = Graph::builder();
+    for n in 0..stops.len() {
+        let (send, stops) = (send.clone(), stops.clone());
+        builder.add(Node::foreign(&n.to_string(), ELSEWHERE, move |_, done| {
+            send.send(done).unwrap();
+            let stops = stops.clone();
+            Ok(Box::new(move || {
+                stops[n].fetch_add(1, Ordering::SeqCst);
+            }))
+        }));
+    }
+    let graph = builder.build().unwrap();
+    let lanes = lanes();
+    let run = lanes.run(&graph, nothing(), Options::default()).unwrap();
+    run.wait().unwrap();
+    // The last of them may still be on its way.
+    lanes.stop();
+    let wrong = |stops: &AtomicUsize| stops.load(Ordering::SeqCst) != 1;
+    assert_eq!(stops.iter().position(wrong), None);
+}
+
+#[test]
 fn a_place_without_room_is_asked_again_until_it_has_some() {
     for retries in [0, 1] {
         let asked = Arc::new(AtomicUsize::new(0));
