@@ -116,16 +116,17 @@ impl Handle {
         }
     }
 
-    /// As `spawn`, for work whose bound was kept when it was admitted: never refused as too much.
+    /// As `spawn`, for work whose bound was kept when it was admitted: never refused as too much. On
+    /// the loop's own thread it takes no room from posts.
     pub fn spawn_admitted<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Result<Spawned<T>, Stopped> {
         let (runnable, task) = self.prepare(future);
-        match self.post.post_admitted(Order::Start(runnable)) {
-            Ok(()) => Ok(task),
-            Err(_) => Err(Stopped),
+        if self.is_stopped() {
+            return Err(Stopped);
         }
+        self.order(Order::Start(runnable)).map(|()| task)
     }
 
     fn prepare<T: Send + 'static>(

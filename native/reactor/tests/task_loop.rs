@@ -92,6 +92,33 @@ fn a_post_above_the_bound_comes_back_and_one_after_the_stop_too() {
 }
 
 #[test]
+fn tasks_that_the_loop_spawns_itself_take_no_room_from_posts() {
+    let tasks = TaskLoop::start("test-tasks", 2).unwrap();
+    let (spawned, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (tell, told) = mpsc::channel();
+    let (own, here, wait) = (tasks.handle().clone(), spawned.clone(), go.clone());
+    let call = move || {
+        for n in 0..100 {
+            let tell = tell.clone();
+            let task = own.spawn_admitted(async move { tell.send(n).unwrap() });
+            task.unwrap().detach();
+        }
+        here.wait();
+        wait.wait();
+    };
+    tasks.handle().post(call).ok().unwrap();
+    spawned.wait();
+    assert!(tasks.handle().post(|| ()).is_ok());
+    go.wait();
+    assert_eq!(
+        told.iter().collect::<Vec<_>>(),
+        (0..100).collect::<Vec<_>>()
+    );
+    tasks.stop();
+    assert!(tasks.handle().spawn_admitted(async {}).is_err());
+}
+
+#[test]
 fn stop_from_several_threads_returns_when_the_loop_has_ended() {
     let living = Arc::new(AtomicUsize::new(0));
     let tasks = start();
