@@ -1,5 +1,5 @@
-"""Graphs that Python runs: conditions, limits, nodes that ask for more, very many nodes, and the end
-of what nobody waits for."""
+"""Graphs that Python runs: conditions, limits, nodes that ask for more, very many nodes, and what
+happens to functions that nobody waits for."""
 
 from __future__ import annotations
 
