@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # Starts a node with the application on its path: the tour, a shell, a benchmark, the soak.
 
-# Sets up and builds for one Python, and leaves it selected.
+# prepare_node PURPOSE: sets up and builds for one Python, and leaves it selected.
 prepare_node() {
-    setup build
+    setup "$1"
     choose_pythons newest
     build
     select_python "$(first_line "$chosen")"
@@ -16,12 +16,18 @@ dev_run() {
         dev_shell
         return
     fi
-    prepare_node
+    prepare_node run
+    # A part of the tour is an application of FastAPI.
+    if use_venv run "run-$py_tag"; then
+        export PYTHON="$venv/bin/python"
+    fi
+    # Whoever watches may keep the application, and reads on.
+    [ ! -t 0 ] || evaluate_input=-noshell
     evaluate 'py_tour:main()'
 }
 
 dev_shell() {
-    prepare_node
+    prepare_node build
     cd "$caller_dir" || exit
     if [ ! -t 0 ]; then
         # The shell reads its input while -eval still runs: what is piped in would come too early.
@@ -40,7 +46,7 @@ dev_shell() {
 evaluate() {
     evaluate_expression=$1
     shift
-    erl -noinput -pa "$app_dir/ebin" -pa "$root/_build/bench" -eval "
+    erl "${evaluate_input:--noinput}" -pa "$app_dir/ebin" -pa "$root/_build/bench" -eval "
         try $evaluate_expression of
             _ -> init:stop(0)
         catch
@@ -82,7 +88,7 @@ WORDS
         fi
         if [ "$bench_node" = no ]; then
             bench_node=yes
-            prepare_node
+            prepare_node build
             step_or_exit "benchmarks" build-bench compile_bench
         fi
         [ "$bench_name" != async ] || use_loop_outside
@@ -135,7 +141,7 @@ dev_soak() {
         *[!0-9]*) usage_error "soak takes a number of calls, not '$soak_calls'" ;;
     esac
     [ -f bench/bench_soak.erl ] || die "there is no bench/bench_soak.erl"
-    prepare_node
+    prepare_node build
     step_or_exit "benchmarks" build-bench compile_bench
     run_bench soak "$soak_calls"
 }

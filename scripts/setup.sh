@@ -87,7 +87,7 @@ $pythons
 ROWS
 }
 
-# setup build|test|check|valgrind|bench_NAME: leaves every tool that this purpose needs on PATH, or exits with 3.
+# setup build|run|test|check|valgrind|bench_NAME: leaves every tool that this purpose needs on PATH, or exits with 3.
 setup() {
     find_cargo
     find_erlang
@@ -97,12 +97,42 @@ setup() {
     case $1 in
         test) need_for_test ;;
         check) need_for_check ;;
+        run) need_venv_package ;;
         valgrind) need_venv_package && need_command valgrind valgrind ;;
         bench_*) need_for_bench "${1#bench_}" ;;
     esac
     [ -z "$missing" ] || install_missing
+    [ "$1" != test ] || want_browser
     check_otp
     [ -n "$pythons" ] || no_python
+}
+
+browsers='chromium-headless-shell chromium chromium-browser google-chrome'
+
+# For one test only, which says so when it is left out.
+want_browser() {
+    for want_browser_name in $browsers; do
+        ! command -v "$want_browser_name" >/dev/null 2>&1 || return 0
+    done
+    may_install || return 0
+    step "Chromium, for one test" apt-browser install_browser ||
+        say "  the test in a browser will be left out"
+}
+
+install_browser() {
+    apt update && apt install -y --no-install-recommends chromium-headless-shell
+}
+
+# Sets `install_as`, what commands of root begin with.
+may_install() {
+    command -v apt-get >/dev/null 2>&1 || return 1
+    if [ "$(id -u)" -eq 0 ]; then
+        install_as=''
+    elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+        install_as='sudo -n'
+    else
+        return 1
+    fi
 }
 
 find_cargo() {
@@ -133,14 +163,10 @@ install_missing() {
         exit 3
     fi
     install_list="apt-get install -y --no-install-recommends $missing"
-    if [ "$(id -u)" -eq 0 ]; then
-        install_as=''
-    elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
-        install_as='sudo -n'
-    else
+    may_install || {
         tell_what_to_install
         exit 3
-    fi
+    }
     say "missing: $missing"
     step_or_exit "apt-get update" apt-update apt update
     # shellcheck disable=SC2086 # the list of packages is words

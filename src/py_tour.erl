@@ -16,8 +16,9 @@
     answer := string(),
     %% Shown as it is, not as a term.
     show => text,
-    %% A module without which the step is left out.
-    needs => atom()
+    %% A module of Python, and a file, without which the step is left out.
+    needs => atom(),
+    file => file:filename()
 }.
 
 -define(WIDTH, 78).
@@ -31,8 +32,25 @@ main() ->
             ok -> min(1, run(steps()));
             failed -> 1
         end,
+    ok = keep_chat(),
     ok = init:stop(Status),
     receive after infinity -> ok end.
+
+%% Whoever sits at a terminal may try the chat.
+keep_chat() ->
+    case py_asgi:port(chat) of
+        Port when is_integer(Port) ->
+            case is_terminal(0) of
+                true ->
+                    say("The chat is at http://127.0.0.1:~b/; open it in two windows.", [Port]),
+                    _ = io:get_line("Enter ends the node. "),
+                    ok;
+                false ->
+                    ok
+            end;
+        _ ->
+            ok
+    end.
 
 start() ->
     {Time, Started} = timer:tc(fun() -> application:ensure_all_started(erlang_python) end),
@@ -184,6 +202,19 @@ steps() ->
             answer => "<<\"HTTP/1.1 200 OK\">>"
         },
         #{
+            title => "A FastAPI application: a chat of browsers, Python and Erlang processes",
+            code => [
+                "{ok, chat} = c:c(\"examples/chat/chat\", [{outdir, \"_build\"}]).",
+                "{ok, _} = application:ensure_all_started(inets).",
+                "{ok, Chat} = chat:start(\"examples/chat\", 0).",
+                "Url = lists:concat([\"http://127.0.0.1:\", py_asgi:port(Chat), \"/\"]).",
+                "{ok, {Status, _, _}} = httpc:request(Url), Status."
+            ],
+            answer => "{\"HTTP/1.1\", 200, \"OK\"}",
+            needs => fastapi,
+            file => "examples/chat/chat.erl"
+        },
+        #{
             title => "1000 processes at once",
             code => ["py_tour:callers(1000, 20, fun() -> py:call(math, sqrt, [16]) end)."],
             answer => "{20000, calls, _, per_second}"
@@ -230,19 +261,27 @@ next() ->
 
 step(#{title := Title} = Step, {Failed, Names, Number}) ->
     say("~n~ts", [bold(io_lib:format("~2b  ~ts", [Number, Title]))]),
-    case is_possible(Step) of
-        true ->
+    case obstacle(Step) of
+        none ->
             {Outcome, After} = type_all(Step, Names),
             {Failed + Outcome, After, Number + 1};
-        false ->
-            say(?INDENT "left out: there is no ~ts in this Python", [maps:get(needs, Step)]),
+        Why ->
+            say(?INDENT "left out: ~ts", [Why]),
             {Failed, Names, Number + 1}
     end.
 
-is_possible(#{needs := Module}) ->
-    py:call('importlib.util', find_spec, [Module]) =/= {ok, none};
-is_possible(#{}) ->
-    true.
+obstacle(#{file := File} = Step) ->
+    case filelib:is_regular(File) of
+        true -> obstacle(maps:remove(file, Step));
+        false -> ["there is no ", File, " here"]
+    end;
+obstacle(#{needs := Module}) ->
+    case py:call('importlib.util', find_spec, [Module]) of
+        {ok, none} -> io_lib:format("there is no ~ts in this Python", [Module]);
+        _ -> none
+    end;
+obstacle(#{}) ->
+    none.
 
 type_all(#{code := Lines, answer := Wanted} = Step, Names) ->
     try lists:foldl(fun(Line, {_, Now}) -> type(Line, Now, Step) end, {none, Names}, Lines) of
@@ -310,13 +349,16 @@ dim(Text) -> paint("2", Text).
 red(Text) -> paint("31", Text).
 
 paint(Code, Text) ->
-    case is_terminal() of
+    case has_colours() of
         true -> ["\e[", Code, "m", Text, "\e[0m"];
         false -> Text
     end.
 
-is_terminal() ->
-    case {os:getenv("NO_COLOR"), os:getenv("TERM"), file:read_link("/proc/self/fd/1")} of
-        {false, Term, {ok, "/dev/" ++ Device}} when Term =/= "dumb" -> Device =/= "null";
+has_colours() ->
+    os:getenv("NO_COLOR") =:= false andalso os:getenv("TERM") =/= "dumb" andalso is_terminal(1).
+
+is_terminal(Descriptor) ->
+    case file:read_link(lists:concat(["/proc/self/fd/", Descriptor])) of
+        {ok, "/dev/" ++ Device} -> Device =/= "null";
         _ -> false
     end.

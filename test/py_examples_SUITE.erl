@@ -11,6 +11,7 @@
     numpy_stats/1,
     parallel_requests/1,
     ranking/1,
+    chat/1,
     elixir/1,
     every_example_has_a_test_case_and_is_short/1
 ]).
@@ -26,6 +27,7 @@ all() ->
         numpy_stats,
         parallel_requests,
         ranking,
+        chat,
         elixir,
         every_example_has_a_test_case_and_is_short
     ].
@@ -82,6 +84,28 @@ ranking(Config) ->
         _ -> shows(["before: 600 reads by 8 blocking threads in "], Output)
     end.
 
+chat(Config) ->
+    case os:getenv("PY_TEST_VENV") of
+        Venv when Venv =:= false; Venv =:= "" -> {skip, "there is no FastAPI"};
+        Venv -> chat(filename:join(Venv, "bin/python"), Config)
+    end.
+
+chat(Python, Config) ->
+    Chat = start(escript(), ["examples/chat/chat.erl", "0"], [{"PYTHON", Python}], Config),
+    Said = until("Enter ends it\n", Chat),
+    {match, [Url]} = re:run(Said, "at (http://\\S+)", [{capture, all_but_first, list}]),
+    {ok, _} = application:ensure_all_started(inets),
+    {ok, {{_, 200, _}, _, Page}} = httpc:request(Url),
+    shows(["<title>Chat</title>"], Page),
+    Driver = filename:join(proplists:get_value(data_dir, Config), "chat.py"),
+    Seen = run(Python, [Driver, Url], Config),
+    true = port_command(Chat, "\n"),
+    ?assertMatch({0, _}, collect(Chat, <<>>)),
+    case string:find(Seen, "left out") of
+        nomatch -> shows(["both saw all\n"], Seen);
+        Why -> {skip, string:trim(Why)}
+    end.
+
 elixir(Config) ->
     case os:find_executable("elixir") of
         false ->
@@ -111,20 +135,40 @@ every_example_has_a_test_case_and_is_short(Config) ->
 
 escript(Name, Args, Config) ->
     File = filename:join(["examples", Name, Name ++ ".erl"]),
-    run(filename:join([code:root_dir(), "bin", "escript"]), [File | Args], Config).
+    run(escript(), [File | Args], Config).
+
+escript() ->
+    filename:join([code:root_dir(), "bin", "escript"]).
 
 run(Program, Args, Config) ->
-    Libs = filename:dirname(filename:dirname(filename:dirname(code:which(py)))),
-    Port = open_port({spawn_executable, Program}, [
-        {args, Args},
-        {cd, proplists:get_value(root, Config)},
-        {env, [{"ERL_LIBS", Libs}, {"LC_ALL", "C.UTF-8"}]},
-        binary, exit_status, stderr_to_stdout
-    ]),
-    {Status, Output} = collect(Port, <<>>),
+    {Status, Output} = collect(start(Program, Args, [], Config), <<>>),
     ct:log("~ts", [Output]),
     ?assertEqual(0, Status),
     Output.
+
+start(Program, Args, Env, Config) ->
+    Libs = filename:dirname(filename:dirname(filename:dirname(code:which(py)))),
+    open_port({spawn_executable, Program}, [
+        {args, Args},
+        {cd, proplists:get_value(root, Config)},
+        {env, [{"ERL_LIBS", Libs}, {"LC_ALL", "C.UTF-8"} | Env]},
+        binary, exit_status, stderr_to_stdout
+    ]).
+
+until(Text, Port) ->
+    until(Text, Port, <<>>).
+
+until(Text, Port, Output) ->
+    case string:find(Output, Text) of
+        nomatch ->
+            receive
+                {Port, {data, Data}} -> until(Text, Port, <<Output/binary, Data/binary>>);
+                {Port, {exit_status, Status}} -> error({ended, Status, Output})
+            after ?LIMIT -> error({never_said, Text, Output})
+            end;
+        _ ->
+            Output
+    end.
 
 collect(Port, Output) ->
     receive

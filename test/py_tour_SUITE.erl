@@ -11,6 +11,7 @@
     what_is_no_terminal_gets_plain_text/1,
     a_wrong_answer_is_shown_and_counted/1,
     a_step_that_raises_is_shown_and_counted/1,
+    the_chat_runs_where_fastapi_is/1,
     a_step_without_its_module_is_left_out/1,
     an_application_that_does_not_start_gives_exit_code_1/1
 ]).
@@ -25,6 +26,7 @@ all() ->
         what_is_no_terminal_gets_plain_text,
         a_wrong_answer_is_shown_and_counted,
         a_step_that_raises_is_shown_and_counted,
+        the_chat_runs_where_fastapi_is,
         a_step_without_its_module_is_left_out,
         an_application_that_does_not_start_gives_exit_code_1
     ].
@@ -63,8 +65,9 @@ every_step_and_its_answer_are_shown(Config) ->
         "{20000,calls,",
         "What to do next"
     ]),
-    Numpy = [string:find(Output, Text) || Text <- ["{ndarray,<<\"<i8\">>,[4],", "left out: there is no numpy"]],
-    ?assertMatch([_], [Found || Found <- Numpy, Found =/= nomatch]).
+    OneOf = fun(Texts) -> ?assertMatch([_], [Text || Text <- Texts, string:find(Output, Text) =/= nomatch]) end,
+    OneOf(["{ndarray,<<\"<i8\">>,[4],", "left out: there is no numpy"]),
+    OneOf(["{\"HTTP/1.1\",200,\"OK\"}", "left out: there is no fastapi", "left out: there is no examples/chat"]).
 
 no_line_is_wider_than_a_terminal(Config) ->
     Lines = string:split(proplists:get_value(output, Config), "\n", all),
@@ -83,6 +86,20 @@ a_wrong_answer_is_shown_and_counted(_Config) ->
 a_step_that_raises_is_shown_and_counted(_Config) ->
     {1, Output} = captured([#{title => "raises", code => ["error(oops)."], answer => "ok"}]),
     ?assertNotEqual(nomatch, string:find(Output, "oops")).
+
+the_chat_runs_where_fastapi_is(_Config) ->
+    case os:getenv("PY_TEST_VENV") of
+        Venv when Venv =:= false; Venv =:= "" ->
+            {skip, "there is no FastAPI"};
+        Venv ->
+            %% From the project's directory, which has examples/.
+            Root = filename:join(filename:dirname(code:which(py)), "../../../../.."),
+            Env = [{"PYTHON", filename:join(Venv, "bin/python")}],
+            {Status, Output} = node_runs("py_tour:main().", [], Root, Env),
+            ct:log("~ts", [Output]),
+            ?assertEqual(0, Status),
+            ?assertNotEqual(nomatch, string:find(Output, "{\"HTTP/1.1\",200,\"OK\"}"))
+    end.
 
 a_step_without_its_module_is_left_out(_Config) ->
     Step = #{title => "more", code => ["1."], answer => "2", needs => no_such_module},
@@ -103,11 +120,15 @@ captured(Steps) ->
     {Failed, unicode:characters_to_list(ct:capture_get([]))}.
 
 node_runs(Expression, Args) ->
+    node_runs(Expression, Args, ".", []).
+
+node_runs(Expression, Args, Folder, Env) ->
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     Ebin = filename:dirname(code:which(py)),
     Port = open_port({spawn_executable, Erl}, [
         {args, ["-noinput", "-pa", Ebin, "-eval", Expression | Args]},
-        {env, [{"ERL_CRASH_DUMP", "/dev/null"}]},
+        {cd, Folder},
+        {env, [{"ERL_CRASH_DUMP", "/dev/null"} | Env]},
         binary, exit_status, stderr_to_stdout
     ]),
     collect(Port, []).

@@ -70,9 +70,23 @@ each_benchmark_needs_its_own() {
     same " wrk" "$missing"
 }
 
+a_browser_is_wanted_where_it_can_be_had() {
+    fake_user 0 1
+    browsers='no-such-browser another-browser'
+    step() { shift 2 && "$@"; }
+    install_browser() { echo installs >>"$work/asked"; }
+    want_browser
+    same installs "$(cat "$work/asked")"
+    fake_command another-browser :
+    rm "$work/asked"
+    want_browser
+    [ ! -e "$work/asked" ]
+}
+
 prove "root installs the missing packages, each once" root_installs
 prove "sudo without a password installs them too" sudo_installs
 prove "without root and sudo the one command to type is shown" others_are_told_the_command
 prove "an install that fails shows apt's words" a_failed_install_ends_it
 prove "only what is not there is missing" only_what_is_not_there_is_missing
 prove "a benchmark installs what it measures with" each_benchmark_needs_its_own
+prove "a browser is installed unless there is one" a_browser_is_wanted_where_it_can_be_had
