@@ -23,6 +23,8 @@
 
 -define(WIDTH, 78).
 -define(INDENT, "    ").
+%% Of an answer that is shown: some are long.
+-define(DEPTH, 40).
 
 %% Shows the tour and ends the node: 0 if every answer was the right one, else 1.
 -spec main() -> no_return().
@@ -323,7 +325,7 @@ show(Answer, Time, Step) ->
     Text =
         case Step of
             #{show := text} -> string:trim(Answer);
-            #{} -> io_lib:format("~*tp", [Room, Answer])
+            #{} -> io_lib:format("~*tP", [Room, Answer, ?DEPTH])
         end,
     Lines = string:split(unicode:characters_to_list(Text), "\n", all),
     Last = lists:last(Lines),

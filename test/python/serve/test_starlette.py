@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import httpx
+import pytest
 from starlette.applications import Starlette
 from starlette.endpoints import HTTPEndpoint, WebSocketEndpoint
 from starlette.exceptions import HTTPException
@@ -39,16 +40,15 @@ async def missing(request: Any) -> None:
     raise HTTPException(404, "nothing here")
 
 
-def make_app(folder: Any, left: asyncio.Event | None = None) -> Starlette:
+def make_app(folder: Any) -> Starlette:
     async def endless(request: Any) -> StreamingResponse:
         async def pieces() -> Any:
-            try:
-                while True:
-                    yield "data: tick\n\n"
-                    await asyncio.sleep(0)
-            finally:
-                assert left is not None
-                left.set()
+            yield "data: tick\n\n"
+            if "quiet" in request.query_params:
+                await asyncio.Event().wait()
+            while True:
+                yield "data: tick\n\n"
+                await asyncio.sleep(0)
 
         return StreamingResponse(pieces(), media_type="text/event-stream")
 
@@ -90,16 +90,15 @@ def test_routes_mounts_and_static_files_answer(our_host, tmp_path):
     assert our_host.run(main) == ("0123456789", (206, "234"), 304)
 
 
-def test_a_stream_ends_when_its_reader_leaves(our_host, tmp_path):
+@pytest.mark.parametrize("query", ["", "?quiet"])
+def test_a_stream_ends_when_its_reader_leaves(our_host, tmp_path, query):
     async def main():
-        left = asyncio.Event()
-        async with our_host.serve(make_app(tmp_path, left)) as peer:
-            url = f"http://127.0.0.1:{peer.port}/endless"
+        async with our_host.serve(make_app(tmp_path)) as peer:
+            url = f"http://127.0.0.1:{peer.port}/endless{query}"
             async with httpx.AsyncClient() as client, client.stream("GET", url) as response:
                 async for line in response.aiter_lines():
                     assert line == "data: tick"
                     break
-            await left.wait()
             while peer.server.info()["in_flight"]:
                 await asyncio.sleep(0)
 

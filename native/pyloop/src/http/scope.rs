@@ -105,8 +105,13 @@ pub fn for_socket<'py>(
         list.list_append(&Obj::text(py, name)?)?;
     }
     scope.dict_set(&names.subprotocols.get(py), &list)?;
-    if let Some(extensions) = parts.socket_extensions.get(py) {
-        scope.dict_set(&names.extensions.get(py), &extensions)?;
+    for (name, place) in [
+        (&names.asgi, &parts.socket_asgi),
+        (&names.extensions, &parts.socket_extensions),
+    ] {
+        if let Some(value) = place.get(py) {
+            scope.dict_set(&name.get(py), &value)?;
+        }
     }
     scope.dict_remove(&names.method.get(py))
 }

@@ -28,6 +28,8 @@ pub struct Parts {
     pub state: Place,
     /// `scope["asgi"]`
     pub asgi: Place,
+    /// The same for WebSockets.
+    pub socket_asgi: Place,
     /// `scope["extensions"]`
     pub extensions: Place,
     /// The same for WebSockets.
@@ -244,13 +246,14 @@ impl Native for Server {
 }
 
 impl Parts {
-    fn places(&self) -> [&Place; 7] {
+    fn places(&self) -> [&Place; 8] {
         [
             &self.app,
             &self.event_loop,
             &self.owner,
             &self.state,
             &self.asgi,
+            &self.socket_asgi,
             &self.extensions,
             &self.socket_extensions,
         ]

@@ -63,9 +63,12 @@ pub(super) static GETTERS: [Getter; 2] = [getter!(Server, c"draining", draining)
 fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
     let py = args.py();
     let names = &server.types.names;
-    let asgi = Obj::dict(py)?;
-    asgi.dict_set(&names.version.get(py), &Obj::text(py, "3.0")?)?;
-    asgi.dict_set(&names.spec_version.get(py), &Obj::text(py, "2.5")?)?;
+    let asgi = |spec_version| {
+        let asgi = Obj::dict(py)?;
+        asgi.dict_set(&names.version.get(py), &Obj::text(py, "3.0")?)?;
+        asgi.dict_set(&names.spec_version.get(py), &Obj::text(py, spec_version)?)?;
+        Ok(Place::new(Some(asgi)))
+    };
     let given = |index, name| {
         args.want(index, name)
             .map(|value| Place::new(Some(value.clone())))
@@ -78,7 +81,9 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
         app: given(1, "app")?,
         state: Place::new(args.given(2)),
         owner: given(3, "owner")?,
-        asgi: Place::new(Some(asgi)),
+        // From 2.4 on Starlette leaves a stream alone that has nothing to send when its client leaves.
+        asgi: asgi("2.3")?,
+        socket_asgi: asgi("2.5")?,
         extensions: Place::new(extensions),
         socket_extensions: Place::new(socket_extensions),
         config: Config::from(&options)?,
