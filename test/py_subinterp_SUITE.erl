@@ -19,6 +19,7 @@
     tasks_of_a_stopped_context_are_answered/1,
     a_running_call_is_interrupted/1,
     an_interpreter_ends_with_what_it_used/1,
+    an_interpreter_ends_without_a_word/1,
     a_loop_that_blocks_does_not_keep_its_interpreter/1,
     an_interpreter_with_a_daemon_thread_ends_after_it/1,
     an_interpreter_with_a_thread_ends_after_it/1,
@@ -204,6 +205,20 @@ an_interpreter_ends_with_what_it_used(_Config) ->
      || {How, Function, Expected} <- Uses
     ],
     ?assertEqual(Left, left_behind()).
+
+%% In a node of its own, whose output is read.
+an_interpreter_ends_without_a_word(_Config) ->
+    {Status, Output, _} = py_test:run_node(
+        "{ok, _} = application:ensure_all_started(erlang_python), "
+        "{ok, Ctx} = py_context:new(#{mode => subinterp}), "
+        "ok = py:exec(Ctx, \"x = 1\"), "
+        "ok = py_context:stop(Ctx), "
+        "ok = py_test:eventually(fun() -> "
+        "    maps:get(ended, maps:get(subinterpreters, py:stats())) =:= 1 end), "
+        "halt().",
+        60_000
+    ),
+    ?assertEqual({0, <<>>}, {Status, Output}).
 
 a_loop_that_blocks_does_not_keep_its_interpreter(_Config) ->
     {ok, Ctx} = py_context:new(#{mode => subinterp}),

@@ -122,8 +122,13 @@ def leave() -> None:
     """The same in a sub-interpreter; Python itself looks once more when it ends it."""
     for wake in reversed(threading._threading_atexits):  # type: ignore[attr-defined]
         wake()
-    here = (threading.main_thread(), threading.current_thread())
-    while threads := [one for one in threading.enumerate() if not (one.daemon or one in here)]:
+    # By its number: asking for the current thread makes an object that complains when it ends.
+    here, main = threading.get_ident(), threading.main_thread()
+    while threads := [
+        one
+        for one in threading.enumerate()
+        if not one.daemon and one is not main and one.ident != here
+    ]:
         for thread in threads:
             thread.join()
     atexit._run_exitfuncs()
@@ -238,5 +243,9 @@ def _thread_failed(args: threading.ExceptHookArgs) -> None:
 
 
 def _unraisable(args: sys.UnraisableHookArgs) -> None:
-    _attach_logging()
+    try:
+        _attach_logging()
+    except ImportError:
+        # At the end of an interpreter nothing is imported any more.
+        sys.unraisablehook = sys.__unraisablehook__
     sys.unraisablehook(args)
