@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import warnings
-from asyncio import base_events, events, protocols, tasks, transports
+from asyncio import base_events, events, protocols, tasks, transports, unix_events
 from asyncio.log import logger
 from contextlib import suppress
 from typing import Any
@@ -232,6 +232,13 @@ def _has_pidfd() -> bool:
 
 class Subprocesses:
     """Mixed into ErlangEventLoop."""
+
+    @functools.cached_property
+    def _watcher(self) -> Any:
+        """From 3.14 on asyncio's own transports, where they are wanted, ask the loop for it."""
+        if unix_events.can_use_pidfd():
+            return unix_events._PidfdChildWatcher()
+        return unix_events._ThreadedChildWatcher()
 
     async def _make_subprocess_transport(
         self,

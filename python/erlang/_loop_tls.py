@@ -10,7 +10,7 @@ Python. What runs per packet, from the socket to the protocol and back, is nativ
 from __future__ import annotations
 
 import warnings
-from asyncio import sslproto, transports
+from asyncio import sslproto, streams, transports
 from asyncio.sslproto import SSLProtocolState as State
 from typing import Any
 
@@ -129,6 +129,13 @@ def _protocol_class(sslcontext: Any) -> type[sslproto.SSLProtocol]:
     return sslproto.SSLProtocol
 
 
+def _move_early_data(reader: Any, tls: TlsProtocol) -> None:
+    """The client may have begun before the server did: as asyncio has it from 3.14 on."""
+    if reader is not None and reader._buffer:
+        tls._incoming.write(reader._buffer)
+        reader._buffer.clear()
+
+
 class Tls:
     """Mixed into ErlangEventLoop."""
 
@@ -189,8 +196,10 @@ class Tls:
             call_connection_made=False,
             **timeouts,
         )
-        # What comes before TLS is above the transport waits in the kernel.
+        # What comes before TLS is above the transport waits in the kernel, or in a stream's reader.
         transport.pause_reading()
+        if server_side and isinstance(protocol, streams.StreamReaderProtocol):
+            _move_early_data(protocol._stream_reader, tls)
         transport.set_protocol(tls)
         begin = self.call_soon(tls.connection_made, transport)
         resume = self.call_soon(transport.resume_reading)

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+import erlang
+
 
 def test_both_ends_know_what_was_agreed_on(tls: Any) -> None:
     async def main() -> None:
@@ -96,6 +98,32 @@ def test_tls_is_started_on_a_connection_in_use(tls: Any, above: str) -> None:
             transport.close()
             assert await protocol.lost is None
             assert plain.got == b"go\n"
+        server.close()
+        await server.wait_closed()
+
+    tls.run(main)
+
+
+def test_a_client_that_begins_before_the_server_is_heard(tls: Any) -> None:
+    if not isinstance(tls.loop, erlang.ErlangEventLoop):
+        pytest.skip("asyncio loses what a stream's reader has already, but in its newest releases")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # The first record of the handshake is in the reader, not in the kernel.
+        await tls.until(lambda: reader._buffer)  # type: ignore[attr-defined]
+        await writer.start_tls(tls.server_context())
+        writer.write(await reader.readexactly(5))
+        writer.close()
+        await writer.wait_closed()
+
+    async def main() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        await writer.start_tls(tls.client_context(), server_hostname="localhost")
+        writer.write(b"hello")
+        assert await reader.readexactly(5) == b"hello"
+        writer.close()
+        await writer.wait_closed()
         server.close()
         await server.wait_closed()
 

@@ -155,12 +155,8 @@ pub(super) fn call_soon_threadsafe<'py>(
     }
     let call = core.soon(args)?;
     let handle = call.obj(args.py());
-    // Before it runs, the GIL keeps the threads apart, and the order of all calls is kept.
-    if core.is_here() && (!pyrt::FREE_THREADED || core.owner.get() != 0) {
-        core.reactor(|reactor| reactor.push(Work::Soon(call)));
-    } else {
-        core.leave(Work::Soon(call));
-    }
+    // Before it runs, whoever calls a method of it has it alone, and the order of all calls is kept.
+    core.enqueue(Work::Soon(call));
     Ok(handle)
 }
 
