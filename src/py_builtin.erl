@@ -50,7 +50,7 @@ call(<<"loop">>, [], Caller) ->
 call(<<"signal_open">>, [], _Caller) ->
     py_signal:open();
 call(<<"signal_add">>, [Token, Signal], _Caller) ->
-    py_signal:add(Token, binary_to_existing_atom(Signal));
+    ok_or_raise(py_signal:add(Token, binary_to_existing_atom(Signal)));
 call(<<"signal_remove">>, [Token, Signal], _Caller) ->
     py_signal:remove(Token, binary_to_existing_atom(Signal));
 call(<<"signal_close">>, [Token], _Caller) ->

@@ -29,7 +29,7 @@
     waiter = none :: none | gen_server:from()
 }).
 
--record(state, {next = 1 :: token(), loops = #{} :: #{token() => #loop{}}}).
+-record(state, {loops = #{} :: #{token() => #loop{}}}).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -37,7 +37,8 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 -spec open() -> token().
 open() -> gen_server:call(?MODULE, open).
 
--spec add(token(), signal()) -> ok.
+%% An error: this process was started anew since the token was given.
+-spec add(token(), signal()) -> ok | {error, closed}.
 add(Token, Signal) -> gen_server:call(?MODULE, {add, Token, Signal}).
 
 -spec remove(token(), signal()) -> ok.
@@ -72,12 +73,18 @@ init([]) ->
 
 -spec handle_call(term(), gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call(open, _From, #state{next = Token, loops = Loops} = State) ->
-    {reply, Token, State#state{next = Token + 1, loops = Loops#{Token => #loop{}}}};
+handle_call(open, _From, #state{loops = Loops} = State) ->
+    %% Never given twice, also not by the next process that has this name.
+    Token = erlang:unique_integer([positive]),
+    {reply, Token, State#state{loops = Loops#{Token => #loop{}}}};
 handle_call({add, Token, Signal}, _From, #state{loops = Loops} = State) ->
-    #{Token := #loop{signals = Signals} = Loop} = Loops,
-    New = Loops#{Token := Loop#loop{signals = [Signal | lists:delete(Signal, Signals)]}},
-    {reply, settle(Signal, New), State#state{loops = New}};
+    case Loops of
+        #{Token := #loop{signals = Signals} = Loop} ->
+            New = Loops#{Token := Loop#loop{signals = [Signal | lists:delete(Signal, Signals)]}},
+            {reply, settle(Signal, New), State#state{loops = New}};
+        #{} ->
+            {reply, {error, closed}, State}
+    end;
 handle_call({remove, Token, Signal}, _From, State) ->
     {reply, ok, removed(Token, Signal, State)};
 handle_call({close, Token}, _From, State) ->

@@ -14,6 +14,7 @@
     a_closed_loop_gives_its_signals_back/1,
     a_killed_loop_gives_its_signals_back/1,
     stopping_the_application_gives_all_signals_back/1,
+    a_loop_goes_on_when_the_one_who_tells_was_killed/1,
     what_can_not_be_handled_is_refused_clearly/1,
     a_child_tells_its_exit_code_while_sigchld_is_handled/1
 ]).
@@ -69,7 +70,12 @@ every_signal_of_the_emulator_runs_its_handler(Config) ->
             end
          || Name <- Names
         ],
-        ?assertEqual([erl_signal_handler], handlers())
+        ?assertEqual([erl_signal_handler], handlers()),
+        %% Nobody is left who waits for more.
+        py_test:eventually(fun() ->
+            #{waiters := #{coroutines := Waiting}} = py:stats(),
+            Waiting =:= 0
+        end)
     end).
 
 every_loop_with_a_handler_hears_it(Config) ->
@@ -175,6 +181,20 @@ stopping_the_application_gives_all_signals_back(Config) ->
         _ = py_test:start(Config),
         {ok, none} = py:await(py:async_call(py_signals, tell, [self(), 'SIGHUP', 2])),
         ok = kill("HUP"),
+        ok = py_test:message(2)
+    end).
+
+a_loop_goes_on_when_the_one_who_tells_was_killed(Config) ->
+    on(Config, fun() ->
+        Self = self(),
+        %% On a worker, which outlives it.
+        _ = spawn_link(fun() -> py:call(py_signals, tell_twice, [Self], #{}, infinity) end),
+        ok = py_test:message(<<"ready">>),
+        ok = kill("USR1"),
+        ok = py_test:message(1),
+        ok = py_test:down(whereis(py_signal)),
+        ok = py_test:message(<<"again">>),
+        ok = kill("USR1"),
         ok = py_test:message(2)
     end).
 

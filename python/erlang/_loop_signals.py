@@ -122,8 +122,13 @@ class Signals(SelectorEventLoop):
         came.add_done_callback(self._signals_came)
 
     def _signals_came(self, came: asyncio.Future[list[str]]) -> None:
-        # An exception: the application stops.
-        if came.cancelled() or came.exception() is not None or not came.result():
+        if came.cancelled() or came.exception() is not None:
+            # Whoever told is gone, and with it the handlers.
+            self._signals = None
+            self._signal_handlers.clear()
+            return
+        if not came.result():
+            # Closed; another may be open already, with a question of its own.
             return
         for name in came.result():
             self._handle_signal(_NUMBERS[name])

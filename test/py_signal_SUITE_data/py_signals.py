@@ -44,6 +44,21 @@ def tell_on_own_loop(pid, name, what):
     erlang.run(tell_and_wait(pid, name, what))
 
 
+async def _tell_twice(pid):
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, erlang.send, pid, 1)
+    erlang.send(pid, "ready")
+    while loop._signals is not None:
+        await asyncio.sleep(0.01)
+    loop.add_signal_handler(signal.SIGUSR1, erlang.send, pid, 2)
+    erlang.send(pid, "again")
+    await asyncio.Event().wait()
+
+
+def tell_twice(pid):
+    erlang.run(_tell_twice(pid))
+
+
 async def refused(what):
     """The exception that a handler for this gives."""
     loop = asyncio.get_running_loop()
