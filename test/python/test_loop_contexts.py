@@ -66,6 +66,21 @@ def test_the_context_of_a_handle_is_seen_by_the_collector_once_others_have_it(lo
     assert gone() is None
 
 
+def test_every_context_that_the_collector_shows_can_be_looked_into(loop: Loop) -> None:
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+    sizes: list[int] = []
+
+    def look() -> None:
+        contexts = [each for each in gc.get_objects() if type(each) is contextvars.Context]
+        sizes.extend(len(each) for each in contexts)
+
+    variable.set(1)
+    loop.call_soon(lambda: None)
+    loop.call_soon(look, context=contextvars.copy_context())
+    turn(loop)
+    assert sizes
+
+
 def test_a_callback_of_another_thread_runs_in_a_copy_of_that_threads_context(loop: Loop) -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="none")
     seen: list[str] = []

@@ -105,41 +105,50 @@ impl<'py> Surrounding<'py> {
 
 /// A context that was run in and that nobody else has, for the next call.
 #[derive(Default)]
-pub struct Scratch(Cell<Option<Member>>);
+pub struct Scratch {
+    context: Cell<Option<Member>>,
+    /// What a context has while it is kept: the garbage collector shows it to whoever asks.
+    no_vars: Cell<Option<Member>>,
+}
 
 impl Scratch {
     /// A context with these variables, whose reference it takes over.
     #[inline]
     fn fill<'py>(&self, py: Attached<'py>, vars: Obj<'py>) -> PyResult<'py, Obj<'py>> {
-        let context = match self.0.take() {
+        let context = match self.context.take() {
             Some(context) => context.into_obj(py),
-            None => {
-                // SAFETY: I1, attached.
-                let raw = unsafe { ffi::PyContext_New() };
-                // SAFETY: a new reference, or NULL with an exception set.
-                unsafe { Obj::from_new_ref(py, raw) }?
-            }
+            None => empty_context(py)?,
         };
-        drop(swap_vars(&context, Some(vars)));
+        let before = swap_vars(&context, vars);
+        self.no_vars.set(before.map(Member::new));
         Ok(context)
     }
 
     /// Keeps it, without its variables, unless somebody else has it too: a token, say.
     #[inline]
     fn keep(&self, context: Obj<'_>) {
+        let Some(no_vars) = self.no_vars.take() else {
+            return;
+        };
         // SAFETY: I1, attached; a living object.
         if unsafe { ffi::Py_REFCNT(context.as_ptr()) } == 1 {
-            drop(swap_vars(&context, None));
-            self.0.set(Some(Member::new(context)));
+            drop(swap_vars(&context, no_vars.into_obj(context.py())));
+            self.context.set(Some(Member::new(context)));
         }
     }
 }
 
+fn empty_context(py: Attached<'_>) -> PyResult<'_, Obj<'_>> {
+    // SAFETY: I1, attached.
+    let raw = unsafe { ffi::PyContext_New() };
+    // SAFETY: a new reference, or NULL with an exception set.
+    unsafe { Obj::from_new_ref(py, raw) }
+}
+
 /// Puts other variables into a context that nobody is in.
 #[inline]
-fn swap_vars<'py>(context: &Obj<'py>, vars: Option<Obj<'py>>) -> Option<Obj<'py>> {
-    let vars = vars.map_or(ptr::null_mut(), Obj::into_ptr);
-    let old = beginning(context.non_null()).vars.replace(vars);
+fn swap_vars<'py>(context: &Obj<'py>, vars: Obj<'py>) -> Option<Obj<'py>> {
+    let old = beginning(context.non_null()).vars.replace(vars.into_ptr());
     let old = NonNull::new(old)?;
     // SAFETY: the reference was the context's.
     Some(unsafe { Obj::from_owned(context.py(), old) })
