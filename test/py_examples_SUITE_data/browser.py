@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from websockets.sync.client import connect
@@ -53,6 +55,8 @@ class Browser(AbstractContextManager["Browser"]):
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
+            # Programs of distributions are scripts that wait for the browser: all of them must end.
+            start_new_session=True,
         )
         self._numbers = itertools.count(1)
         self._events: list[dict[str, Any]] = []
@@ -63,11 +67,16 @@ class Browser(AbstractContextManager["Browser"]):
             if found := re.search(r"DevTools listening on (ws://\S+)", line):
                 self._wire = connect(found[1], max_size=None, proxy=None)
                 return
+        self._end()
         raise RuntimeError("the browser did not start: " + "".join(said))
 
     def __exit__(self, *_: object) -> None:
         self._wire.close()
-        self._process.kill()
+        self._end()
+
+    def _end(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._folder.cleanup()
 
