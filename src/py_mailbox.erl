@@ -43,35 +43,40 @@ stop(Mailbox) ->
 init(Caller) ->
     _ = monitor(process, Caller, [{tag, '$py_mailbox_down'}]),
     proc_lib:init_ack({ok, self()}),
-    idle([]).
+    loop(queue:new(), queue:new(), queue:new()).
 
-%% Nobody asks: only what is meant for this module is taken out.
-idle(Back) ->
+%% `Back' was given back and comes before `Messages'. If something waits, nobody asks.
+loop(Back, Messages, Askers) ->
     receive
-        {'$py_mailbox', next, From, Ref, Token} -> asked(From, Ref, Token, Back);
-        {'$py_mailbox', give_back, Message} -> idle(Back ++ [Message]);
-        {'$py_mailbox', forget, _} -> idle(Back);
-        {'$py_mailbox', stop} -> ok;
-        {'$py_mailbox_down', _, process, _, _} -> ok
-    end.
-
-asked(From, Ref, _Token, [Message | Back]) ->
-    From ! {Ref, {ok, Message}},
-    idle(Back);
-asked(From, Ref, Token, []) ->
-    receive
-        {'$py_mailbox', forget, Token} ->
-            From ! {Ref, forgotten},
-            idle([]);
-        {'$py_mailbox', forget, _} ->
-            asked(From, Ref, Token, []);
+        {'$py_mailbox', next, From, Ref, Token} ->
+            hand_over(Back, Messages, queue:in({From, Ref, Token}, Askers));
         {'$py_mailbox', give_back, Message} ->
-            asked(From, Ref, Token, [Message]);
+            hand_over(queue:in(Message, Back), Messages, Askers);
+        {'$py_mailbox', forget, Token} ->
+            loop(Back, Messages, queue:filter(fun(Asker) -> still_asks(Asker, Token) end, Askers));
         {'$py_mailbox', stop} ->
             ok;
         {'$py_mailbox_down', _, process, _, _} ->
             ok;
         Message ->
-            From ! {Ref, {ok, Message}},
-            idle([])
+            hand_over(Back, queue:in(Message, Messages), Askers)
     end.
+
+hand_over(Back, Messages, Askers) ->
+    case {queue:out(Askers), queue:out(Back), queue:out(Messages)} of
+        {{empty, _}, _, _} -> loop(Back, Messages, Askers);
+        {{_, Rest}, {{value, Message}, Left}, _} -> answer(Askers, Message), loop(Left, Messages, Rest);
+        {{_, Rest}, _, {{value, Message}, Left}} -> answer(Askers, Message), loop(Back, Left, Rest);
+        _ -> loop(Back, Messages, Askers)
+    end.
+
+answer(Askers, Message) ->
+    {From, Ref, _Token} = queue:get(Askers),
+    _ = From ! {Ref, {ok, Message}},
+    ok.
+
+still_asks({From, Ref, Token}, Token) ->
+    _ = From ! {Ref, forgotten},
+    false;
+still_asks(_Asker, _Token) ->
+    true.

@@ -27,6 +27,8 @@
     bad_channels_are_refused/1,
     a_task_reads_its_mailbox/1,
     a_mailbox_ends_with_its_task/1,
+    tasks_that_share_a_mailbox_get_each_message_once/1,
+    what_waits_in_a_mailbox_comes_in_order/1,
     a_cancelled_task_may_still_call_erlang/1,
     a_cancelled_reader_leaves_the_message_in_the_mailbox/1
 ]).
@@ -226,6 +228,25 @@ a_task_reads_its_mailbox(_Config) ->
     end,
     ?assertEqual({ok, 6}, py:await(Ref)),
     ?assertReason({'RuntimeError', _}, py:call(erlang, 'receive', [])).
+
+tasks_that_share_a_mailbox_get_each_message_once(_Config) ->
+    {ok, Mailbox} = py_mailbox:start_link(self()),
+    Askers = [spawn_monitor(fun() -> exit(py_mailbox:next(Mailbox, Token)) end) || Token <- [1, 2, 3]],
+    ok = py_test:eventually(fun() ->
+        [] =:= [Pid || {Pid, _} <- Askers, process_info(Pid, status) =/= {status, waiting}]
+    end),
+    ok = py_mailbox:forget(Mailbox, 2),
+    [Mailbox ! Message || Message <- [a, b, c]],
+    Answers = [receive {'DOWN', Monitor, _, _, Answer} -> Answer end || {_, Monitor} <- Askers],
+    ?assertEqual([forgotten, {ok, a}, {ok, b}], lists:sort(Answers)),
+    ?assertEqual({ok, c}, py_mailbox:next(Mailbox, 4)),
+    ok = py_mailbox:stop(Mailbox).
+
+what_waits_in_a_mailbox_comes_in_order(_Config) ->
+    Numbers = lists:seq(1, 2000),
+    ok = py:register_function(task_fill, fun([Pid]) -> [Pid ! N || N <- Numbers], Pid ! stop, ok end),
+    ?assertEqual({ok, Numbers}, py:await(py:async_call(py_task_code, backlog, []))),
+    ok = py:unregister_function(task_fill).
 
 a_mailbox_ends_with_its_task(_Config) ->
     Ref = py:async_call(py_task_code, sum_of_mailbox, []),

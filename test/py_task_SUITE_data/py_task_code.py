@@ -136,6 +136,19 @@ async def sum_of_mailbox():
     return total
 
 
+async def iter_until_stop(mailbox):
+    async for message in mailbox:
+        if message == "stop":
+            return
+        yield message
+
+
+async def backlog():
+    mailbox = erlang.receive()
+    await erlang.async_call("task_fill", erlang.self())
+    return [message async for message in iter_until_stop(mailbox)]
+
+
 async def read_twice(seconds):
     caller, mailbox = erlang.self(), erlang.receive()
     try:
