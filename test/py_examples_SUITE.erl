@@ -68,7 +68,8 @@ numpy_stats(Config) ->
 parallel_requests(Config) ->
     Output = escript("parallel_requests", [], Config),
     {match, [Time]} = re:run(Output, "50 of 50 requests fine in (\\d+) ms", [{capture, all_but_first, list}]),
-    ?assert(list_to_integer(Time) < 2500).
+    %% One after another they would take longer.
+    ?assert(list_to_integer(Time) < 5000).
 
 ranking(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "timeline.svg"),
