@@ -142,7 +142,9 @@ a_chat_between_a_websocket_and_erlang(_Config) ->
             end
          || Text <- [<<"one">>, <<"two">>]
         ],
-        ok = py_http:close(Socket)
+        ok = py_http:close(Socket),
+        %% It waits for messages only, and hears with the next one that nobody reads.
+        1 = py_pg:broadcast(<<"py_asgi_web">>, #{text => <<"three">>})
     end).
 
 starlette_routes_and_mounts(_Config) ->
