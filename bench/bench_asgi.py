@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 PYTHON = [sys.executable, "-P", "-m"]
-PLAIN, FASTAPI = "bench_asgi_apps:plain", "bench_asgi_apps:fastapi"
+PLAIN, FASTAPI = "asgi_apps:plain", "asgi_apps:fastapi"
 LIMIT = 30.0
 
 
