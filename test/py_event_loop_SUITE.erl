@@ -210,7 +210,8 @@ loops_without_threads_share_one(_Config) ->
     Before = Threads(),
     Loops = [element(2, {ok, _} = py_event_loop:start_link(#{driver => beam})) || _ <- lists:seq(1, 200)],
     ?assertEqual([{ok, 1}], lists:usort([on(Loop) || Loop <- Loops])),
-    ?assertEqual(Before, Threads()),
+    %% Less if one of an earlier test has ended meanwhile.
+    ?assert(Threads() =< Before),
     ?assertReason({bad_argument, _}, py_event_loop:start_link(#{driver => bus})),
     [ok = gen_server:stop(Loop) || Loop <- [First | Loops]],
     ok.

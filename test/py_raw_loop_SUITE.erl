@@ -282,7 +282,7 @@ idle_loops_cost_no_thread(_Config) ->
     ?assert(Made > 100),
     {ok, Router} = py_event_router:start_link(hd(Loops), #{notify => self()}),
     [ok = py_nif:event_loop_set_router(Loop, Router) || Loop <- Loops],
-    ?assertEqual(Before, Threads()),
+    ?assert(Threads() =< Before),
     %% Any of them wakes all the same.
     Last = lists:last(Loops),
     {ok, _} = py_nif:call_later(Last, 1, 1),
