@@ -60,7 +60,7 @@ def test_call_soon_from_a_foreign_thread_is_safe_without_debug() -> None:
     def elsewhere() -> None:
         for number in range(100):
             loop.call_soon(ran.append, number)
-            loop.call_later(0, ran.append, number).cancel()
+            loop.call_later(60, ran.append, number).cancel()
         loop.call_later(0.001, loop.stop)
 
     thread = threading.Thread(target=elsewhere)
