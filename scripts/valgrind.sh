@@ -3,7 +3,8 @@
 # beside what was asked for. Python's own allocator is off, so that valgrind sees each object.
 
 # Quick ones that touch every kind of transport; valgrind makes them fifty times slower.
-valgrind_files='test/python/test_loop_calls.py test/python/test_loop_watch.py
+valgrind_files='test/python/test_loop_calls.py test/python/test_loop_contexts.py
+    test/python/test_loop_watch.py
     test/python/test_loop_sockets.py test/python/test_loop_datagrams.py
     test/python/test_loop_streams.py'
 # This valgrind may not know epoll_pwait2: the loop then has a descriptor more, for its timers.
