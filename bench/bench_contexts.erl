@@ -106,6 +106,7 @@ report(Before, After, Cycles, Kept) ->
     ok.
 
 %% Python keeps the arenas of an interpreter that has ended; with asyncio they are more.
+%% No goals: what was measured, and some room. It tells when more stays than did.
 most(subinterp_loop) -> 8;
 most(Mode) when Mode =:= worker; Mode =:= worker_loop -> 0.05;
 most(_) -> 5.
