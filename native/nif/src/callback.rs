@@ -101,7 +101,8 @@ pub fn call(
     if answer.is_err() {
         waiter.leave(&me);
     }
-    me.keep_apart(waiter.answered_on.load(Ordering::Relaxed));
+    me.seat()
+        .keep_apart(waiter.answered_on.load(Ordering::Relaxed));
     forget(id);
     answer
 }

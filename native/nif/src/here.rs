@@ -4,13 +4,12 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crew::Member;
 use crew::sync::lock;
-use pyrt::cpu;
+use pyrt::seat::Seat;
 use rustler::LocalPid;
 use rustler::types::atom::Atom;
 
@@ -29,14 +28,10 @@ pub struct Thread {
     inbox: Mutex<VecDeque<Box<Job>>>,
     /// Lowest address of its stack.
     stack_end: usize,
-    /// How often in a row its other side was on its own processor.
-    together: AtomicU32,
+    seat: Seat,
     /// The Erlang process that stands for it.
     owner: OnceLock<LocalPid>,
 }
-
-/// So often in a row on one processor with who asks or answers: it moves.
-const TOGETHER: u32 = 16;
 
 thread_local! {
     static HERE: RefCell<Option<Arc<Thread>>> = const { RefCell::new(None) };
@@ -59,27 +54,14 @@ impl Thread {
             jobs: Mutex::new(Vec::new()),
             inbox: Mutex::new(VecDeque::new()),
             stack_end: pyrt::thread::stack_end(),
-            together: AtomicU32::new(0),
+            seat: Seat::take(),
             owner: OnceLock::new(),
         }
     }
 
-    /// A scheduler and this thread (the calling one) on one processor wait for each other's spinning;
-    /// the system leaves them there, since neither of them is ever in need of more. So this one goes
-    /// elsewhere. `other`: the processor the other side was on.
-    pub fn keep_apart(&self, other: i32) {
-        let here = cpu::current();
-        // Relaxed: only this thread counts.
-        let together = self.together.load(Ordering::Relaxed) + 1;
-        let next = if here < 0 || other != here {
-            0
-        } else if together < TOGETHER {
-            together
-        } else {
-            cpu::leave(here);
-            0
-        };
-        self.together.store(next, Ordering::Relaxed);
+    /// Where it runs.
+    pub fn seat(&self) -> &Seat {
+        &self.seat
     }
 
     pub fn set_owner(&self, owner: LocalPid) {

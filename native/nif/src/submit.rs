@@ -77,6 +77,10 @@ fn submit<'a>(
     if let Err(refused) = admit(job, wait) {
         return Ok(refusal(refused).encode(env));
     }
+    if !meets && ticket.is_over() {
+        // The thread that ran it took this scheduler's processor for so long: others have waited.
+        rustler::schedule::consume_timeslice(env, 100);
+    }
     Ok(match meets.then(|| meet(env, &ticket, &slot)).flatten() {
         Some(answer) => answer,
         None => ticket.id().encode(env),

@@ -52,7 +52,7 @@ fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
     let mut misses = 0u32;
     while pool.crew.may_take(me.member()) || pool.crew.linger(me.member(), patience(misses)) {
         if pool.crew.is_empty() {
-            me.keep_apart(pool.submitter());
+            me.seat().keep_apart(pool.submitter());
             // Spinning pays while calls come in quick succession, and only then.
             misses = if pool.crew.idle(me.member(), patience(misses)) {
                 0
@@ -79,6 +79,7 @@ fn patience(misses: u32) -> Duration {
 /// Runs jobs under one attachment until there are none, the time is up, or another leads.
 fn drain(py: Attached<'_>, pool: &Arc<Pool>, me: &Arc<Thread>) {
     let start = Instant::now();
+    let mut held = Duration::ZERO;
     kept::release_dropped(py);
     pool.interp.release_exported(py);
     pool.interp.with(py, |world| {
@@ -87,12 +88,13 @@ fn drain(py: Attached<'_>, pool: &Arc<Pool>, me: &Arc<Thread>) {
             pool.crew.starts(me.member());
             run::run(world, me, job);
             pool.crew.ends(me.member());
-            let held = start.elapsed();
+            held = start.elapsed();
             if held > BUDGET || (held > POLITE && attach::waiting() > 0) {
                 return;
             }
         }
     });
+    me.seat().worked(start, held);
     if !pool.interp.is_main() {
         // No other thread can: what was dropped meanwhile would wait for its next job.
         kept::release_dropped(py);

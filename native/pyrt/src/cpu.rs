@@ -8,12 +8,9 @@ pub fn current() -> i32 {
     unsafe { libc::sched_getcpu() }
 }
 
-/// Moves the calling thread off processor `cpu`, if it may run on another one. It stays free to come
-/// back: only the present place is changed.
-pub fn leave(cpu: i32) -> bool {
-    let Ok(cpu) = usize::try_from(cpu) else {
-        return false;
-    };
+/// Moves the calling thread off processor `cpu` to one that `suits`, if it may run on such a one. It
+/// stays free to come back: only the present place is changed.
+pub fn leave(cpu: i32, suits: impl Fn(usize) -> bool) -> bool {
     let size = size_of::<libc::cpu_set_t>();
     let mut allowed = MaybeUninit::<libc::cpu_set_t>::zeroed();
     // SAFETY: the calling thread itself (0), and memory for one set.
@@ -22,14 +19,19 @@ pub fn leave(cpu: i32) -> bool {
     }
     // SAFETY: zeroed and filled above.
     let allowed = unsafe { allowed.assume_init() };
+    let mut others = allowed;
+    for other in 0..libc::CPU_SETSIZE as usize {
+        // SAFETY: a number within a filled set.
+        let allowed = unsafe { libc::CPU_ISSET(other, &allowed) };
+        if allowed && (i32::try_from(other) == Ok(cpu) || !suits(other)) {
+            // SAFETY: a number within the set.
+            unsafe { libc::CPU_CLR(other, &mut others) };
+        }
+    }
     // SAFETY: a filled set.
-    let alone = unsafe { libc::CPU_COUNT(&allowed) } < 2;
-    if alone || cpu >= libc::CPU_SETSIZE as usize {
+    if unsafe { libc::CPU_COUNT(&others) } == 0 {
         return false;
     }
-    let mut others = allowed;
-    // SAFETY: a number within the set.
-    unsafe { libc::CPU_CLR(cpu, &mut others) };
     // SAFETY: the calling thread itself, a filled set; the kernel moves it before it returns.
     let moved = unsafe { libc::sched_setaffinity(0, size, &others) } == 0;
     // SAFETY: as above, with the set it had.

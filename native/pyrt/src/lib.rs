@@ -29,6 +29,7 @@ pub mod module;
 pub mod native;
 pub mod object;
 pub mod running;
+pub mod seat;
 pub mod section;
 pub mod subinterp;
 pub mod text;
