@@ -102,10 +102,10 @@ tell(ok) ->
     ok;
 tell(shut_out) ->
     ?LOG_ERROR(
-        "erlang_python: a thread has kept Python's lock (the GIL) for over 5 s, so no Python code can "
-        "run and none can be stopped. It is in C code that does not release it: look for native code "
-        "that was called last. Calls time out until it comes back; a node that can't wait must be "
-        "restarted."
+        "erlang_python: a thread has kept the lock (the GIL) of its interpreter for over 5 s, so no other "
+        "Python code of that interpreter can run and none can be stopped. It is in C code that does not "
+        "release it: look for native code that was called last. Calls time out until it comes back; a "
+        "node that can't wait must be restarted."
     ).
 
 choose(default, Bound) -> Bound;

@@ -211,8 +211,8 @@ cast(_Slot, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
     {ok | refusal(), job_ref()}.
 stream(_Slot, _To, _Window, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
 
-%% After it returned nothing is sent for the job. `shut_out', once: for seconds now a thread has kept
-%% Python's lock, so that nothing can run.
+%% After it returned nothing is sent for the job. `shut_out', once: for seconds now a thread has kept the
+%% lock of an interpreter, so that nothing can run there.
 -spec cancel(slot(), JobId :: pos_integer()) -> ok | shut_out.
 cancel(_Slot, _JobId) -> ?NOT_LOADED.
 

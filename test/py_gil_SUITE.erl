@@ -11,7 +11,9 @@
     dropping_objects_does_not_wait_for_the_gil/1,
     a_timeout_is_kept_while_the_gil_is_held/1,
     killed_callers_and_contexts_do_not_wait_for_the_gil/1,
-    calls_go_on_beside_a_thread_that_computes/1
+    calls_go_on_beside_a_thread_that_computes/1,
+    a_sub_interpreter_is_stopped_while_the_main_gil_is_held/1,
+    the_main_interpreter_is_stopped_while_another_gil_is_held/1
 ]).
 
 %% Milliseconds.
@@ -183,3 +185,44 @@ calls_go_on_beside_a_thread_that_computes(_Config) ->
     ],
     ok = py:cancel(Ref),
     ok = py_test:message(<<"stopped">>).
+
+a_sub_interpreter_is_stopped_while_the_main_gil_is_held(_Config) ->
+    stopped_beside(fun(Ctx) -> {default, Ctx} end).
+
+the_main_interpreter_is_stopped_while_another_gil_is_held(_Config) ->
+    stopped_beside(fun(Ctx) -> {Ctx, default} end).
+
+%% What is cancelled where the GIL is held waits for it; what is cancelled elsewhere does not.
+stopped_beside(Where) ->
+    case py:execution_mode() of
+        subinterp ->
+            {ok, Ctx} = py_context:new(#{mode => subinterp}),
+            Result =
+                case py:call(Ctx, py_gil, thing, [], #{}, #{return => ref}) of
+                    {ok, _} -> stopped_beside_it(Where(Ctx));
+                    {error, {'ImportError', _}} -> {skip, "ctypes has to be in the main interpreter"}
+                end,
+            ok = py_context:stop(Ctx),
+            Result;
+        Mode ->
+            {skip, {"there is no second GIL", Mode}}
+    end.
+
+stopped_beside_it({Held, Free}) ->
+    Spinning = spawn_in(Free, py_tools, spin, [self()]),
+    ok = py_test:message(<<"spinning">>),
+    Holding = spawn_in(Held, py_gil, hold, [self(), ?HOLD]),
+    ok = py_test:message(<<"holding">>),
+    ok = py:cancel(Holding),
+    %% Its stop waits for the GIL by then.
+    timer:sleep(20),
+    ok = py:cancel(Spinning),
+    receive
+        <<"stopped">> -> ok;
+        <<"released">> -> ct:fail("stopped only when another interpreter's GIL was free")
+    after 60_000 -> ct:fail(timeout)
+    end,
+    ok = py_test:message(<<"released">>).
+
+spawn_in(default, Module, Function, Args) -> py:spawn_call(Module, Function, Args);
+spawn_in(Ctx, Module, Function, Args) -> py:spawn_call(Ctx, Module, Function, Args).

@@ -10,8 +10,10 @@ _libc = ctypes.PyDLL(None)
 def hold(pid, milliseconds):
     """Nobody else runs Python meanwhile."""
     erlang.send(pid, "holding")
-    _libc.usleep(milliseconds * 1000)
-    erlang.send(pid, "released")
+    try:
+        _libc.usleep(milliseconds * 1000)
+    finally:
+        erlang.send(pid, "released")
 
 
 class Thing:

@@ -15,6 +15,7 @@ use crate::current;
 use crate::event_loop::Loop;
 use crate::guest::Guests;
 use crate::refs::Exported;
+use crate::stopper::Stopper;
 use crate::task::Classes;
 use crew::sync::lock;
 
@@ -51,6 +52,8 @@ pub struct Interp {
     depth: AtomicUsize,
     /// `false` from the moment it is ended.
     alive: RwLock<bool>,
+    /// Stops its jobs.
+    pub stopper: Stopper,
     /// Who else of ours is in it.
     pub guests: Guests,
     /// The loop of a sub-interpreter.
@@ -95,6 +98,7 @@ impl Interp {
             tasks: Classes::make(py)?,
             depth: AtomicUsize::new(0),
             alive: RwLock::new(true),
+            stopper: Stopper::default(),
             guests: Guests::default(),
             event_loop: OnceLock::new(),
             memory: OnceLock::new(),

@@ -41,6 +41,7 @@ mod resource;
 mod run;
 mod runtime;
 mod slot;
+mod stopper;
 mod stream;
 mod stream_task;
 mod subinterp;

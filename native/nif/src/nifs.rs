@@ -19,7 +19,7 @@ use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
-use crate::{courier, log, raw_loop, subinterp, watch};
+use crate::{courier, log, raw_loop, stopper, subinterp};
 
 /// Makes the atoms of the closed tables, and pins the library: its threads run in it.
 pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
@@ -228,13 +228,13 @@ fn worker_retire(worker: ResourceArc<WorkerRef>) -> Atom {
     atoms::ok()
 }
 
-/// After this nothing is sent for the job (I4). `shut_out`: nor can anything else be run.
+/// After this nothing is sent for the job (I4). `shut_out`: somebody keeps a GIL.
 #[rustler::nif]
 fn cancel(slot: ResourceArc<Slot>, id: u64) -> Atom {
     if let Some(ticket) = slot.job(id) {
         ticket.cancel();
     }
-    if watch::is_shut_out() {
+    if stopper::is_shut_out() {
         atoms::shut_out()
     } else {
         atoms::ok()

@@ -69,7 +69,7 @@ pub fn start(settings: Settings) -> Result<(), String> {
     let interp = told
         .recv()
         .map_err(|_| "Python's first thread ended early".to_owned())??;
-    watch::start(interp.clone()).map_err(|error| format!("no thread for the watch: {error}"))?;
+    watch::start().map_err(|error| format!("no thread for the watch: {error}"))?;
     release::start(interp.clone()).map_err(|error| format!("no thread to release: {error}"))?;
     let _ = RUNTIME.set(Runtime {
         settings,
