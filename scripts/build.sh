@@ -77,7 +77,17 @@ build_erlang() {
 }
 
 make_erlang() {
-    copy_python_package python priv/python && rebar3 compile
+    copy_python_package python priv/python && compile_python_package && rebar3 compile
+}
+
+# For each Python chosen: nodes often run where they can't write, and every sub-interpreter would compile
+# the package again. By the hash of the source: times change when files are copied.
+compile_python_package() {
+    while read_python; do
+        "$py_exe" -m compileall -q --invalidation-mode checked-hash priv/python || return
+    done <<ROWS
+$chosen
+ROWS
 }
 
 # The files of the package, relative to the directory given.

@@ -25,6 +25,7 @@
     values_convert_both_ways/1,
     what_is_printed_goes_to_the_group_leader/1,
     log_records_reach_logger/1,
+    the_package_was_compiled_with_the_application/1,
     the_native_module_is_imported/1,
     the_native_module_is_imported_in_an_interpreter_with_its_own_gil/1,
     c_extensions_find_the_symbols_of_python/1,
@@ -180,6 +181,13 @@ log_records_reach_logger(_Config) ->
 %% The callback of the test's own handler.
 log(#{meta := #{domain := [python | _]}} = Event, #{config := #{to := Pid}}) -> Pid ! {event, Event};
 log(_Event, _Config) -> ok.
+
+%% Where a node may not write, no import would leave it compiled.
+the_package_was_compiled_with_the_application(_Config) ->
+    {ok, File} = py:eval(<<"__import__('erlang').__cached__">>),
+    {ok, <<_Magic:4/binary, Flags:32/little, _/binary>>} = file:read_file(File),
+    %% By the hash of its source, which is checked.
+    ?assertEqual(2#11, Flags).
 
 the_native_module_is_imported(_Config) ->
     ?assertEqual({ok, true}, py:eval(<<"hasattr(__import__('erlang._native')._native, 'Atom')">>)).
