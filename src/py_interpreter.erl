@@ -36,7 +36,7 @@
 %% must be known to load it. Runs it only if the files around it do not tell.
 -spec describe(file:filename_all()) -> {ok, info()} | {error, binary()}.
 describe(Named) ->
-    case locate(binary(Named)) of
+    case locate(py_text:path(Named)) of
         {ok, Exe} ->
             case quick(Exe) of
                 {ok, Info} -> {ok, Info};
@@ -51,22 +51,22 @@ describe(Named) ->
 locate(Named) ->
     Path =
         case {filename:basename(Named), os:find_executable(unicode:characters_to_list(Named))} of
-            {Named, Found} when is_list(Found) -> binary(Found);
+            {Named, Found} when is_list(Found) -> py_text:path(Found);
             _ -> filename:absname(Named)
         end,
     case file:read_file_info(Path, [raw]) of
         {ok, #file_info{type = directory}} -> locate_in(Path);
         {ok, #file_info{type = regular, mode = Mode}} when Mode band 8#111 =/= 0 -> {ok, Path};
-        {ok, #file_info{}} -> {error, text("~ts is not an executable", [Path])};
-        {error, enoent} -> {error, text("~ts does not exist", [Path])};
-        {error, Code} -> {error, text("~ts: ~ts", [Path, file:format_error(Code)])}
+        {ok, #file_info{}} -> {error, py_text:format("~ts is not an executable", [Path])};
+        {error, enoent} -> {error, py_text:format("~ts does not exist", [Path])};
+        {error, Code} -> {error, py_text:format("~ts: ~ts", [Path, file:format_error(Code)])}
     end.
 
 locate_in(Dir) ->
     Exe = filename:join([Dir, "bin", "python"]),
     case [E || E <- [Exe, <<Exe/binary, "3">>], is_file(E)] of
         [First | _] -> {ok, First};
-        [] -> {error, text("~ts is a directory without bin/python", [Dir])}
+        [] -> {error, py_text:format("~ts is a directory without bin/python", [Dir])}
     end.
 
 %% By the names of files alone.
@@ -116,15 +116,15 @@ info(Exe, Prefix, Lib, {Minor, Free} = Tag, Venv) ->
         venv => Venv
     }.
 
-abi({Minor, false}) -> text("cp3~b", [Minor]);
-abi({Minor, true}) -> text("cp3~bt", [Minor]).
+abi({Minor, false}) -> py_text:format("cp3~b", [Minor]);
+abi({Minor, true}) -> py_text:format("cp3~bt", [Minor]).
 
 -spec supported(path(), tag()) -> ok | {error, binary()}.
 supported(Exe, {Minor, _}) when Minor < ?OLDEST ->
-    {error, text("~ts is Python 3.~b; 3.11 or newer is needed", [Exe, Minor])};
+    {error, py_text:format("~ts is Python 3.~b; 3.11 or newer is needed", [Exe, Minor])};
 supported(Exe, {13, true}) ->
     {error,
-        text("~ts is the free-threaded build of Python 3.13, which is not supported; "
+        py_text:format("~ts is the free-threaded build of Python 3.13, which is not supported; "
             "use 3.14t, or the normal build of 3.13", [Exe])};
 supported(_, _) ->
     ok.
@@ -174,7 +174,7 @@ parse_tag(Name) ->
 -spec libpython(path(), tag()) -> {ok, path()} | none.
 libpython(Prefix, {Minor, Free}) ->
     Flag = [$t || Free],
-    Name = binary(io_lib:format("libpython3.~b~ts.so", [Minor, Flag])),
+    Name = py_text:format("libpython3.~b~ts.so", [Minor, Flag]),
     Dirs = ["lib", filename:join("lib", multiarch()), "lib64"],
     Files = [
         filename:join([Prefix, Dir, <<Name/binary, Suffix/binary>>])
@@ -237,7 +237,7 @@ check_venv(#{version := {3, Minor}, venv := Venv} = Info, Settings) ->
                     {ok, Info};
                 Now ->
                     {error,
-                        text("the virtual environment ~ts was made by Python 3.~ts and its base is "
+                        py_text:format("the virtual environment ~ts was made by Python 3.~ts and its base is "
                             "3.~ts now; make it again", [Venv, Made, Now])}
             end;
         _ ->
@@ -262,12 +262,12 @@ ask(Exe) ->
     Options = #{timeout => ?PROBE_TIMEOUT, env => Env},
     case py_command:run(Exe, ["-I", "-S", "-c", ?PROBE], Options) of
         {ok, Output} -> answer(Exe, binary:split(Output, <<0>>, [global]));
-        {error, timeout} -> {error, text("~ts did not tell its version within 10 s", [Exe])};
+        {error, timeout} -> {error, py_text:format("~ts did not tell its version within 10 s", [Exe])};
         {error, {posix, Code}} ->
-            {error, text("~ts cannot be run: ~ts", [Exe, file:format_error(Code)])};
+            {error, py_text:format("~ts cannot be run: ~ts", [Exe, file:format_error(Code)])};
         {error, {exit_status, _, Output}} ->
             {error,
-                text("~ts is not CPython 3.11 or newer: ~ts", [Exe, string:trim(printable(Output))])}
+                py_text:format("~ts is not CPython 3.11 or newer: ~ts", [Exe, string:trim(printable(Output))])}
     end.
 
 answer(Exe, [_, <<"python-says">>, <<"cpython">>, <<"3">>, Minor, Free, Real, Prefix, Dir, So | _]) ->
@@ -285,13 +285,13 @@ answer(Exe, [_, <<"python-says">>, <<"cpython">>, <<"3">>, Minor, Free, Real, Pr
         {ok, none, _} -> {error, no_shared_library(Exe, Tag)}
     end;
 answer(Exe, [_, <<"python-says">>, Implementation | _]) ->
-    {error, text("~ts is ~ts; CPython 3.11 or newer is needed", [Exe, printable(Implementation)])};
+    {error, py_text:format("~ts is ~ts; CPython 3.11 or newer is needed", [Exe, printable(Implementation)])};
 answer(Exe, _) ->
-    {error, text("~ts is not a Python interpreter", [Exe])}.
+    {error, py_text:format("~ts is not a Python interpreter", [Exe])}.
 
 no_shared_library(Exe, {Minor, Free}) ->
     Version = io_lib:format("3.~b~ts", [Minor, [$t || Free]]),
-    text("~ts has no shared library libpython~ts.so: install it (Debian: libpython~ts), or build "
+    py_text:format("~ts has no shared library libpython~ts.so: install it (Debian: libpython~ts), or build "
         "that Python with --enable-shared", [Exe, Version, Version]).
 
 %%% Small things
@@ -305,17 +305,5 @@ is_file(Path) ->
 printable(Bytes) ->
     case unicode:characters_to_binary(Bytes) of
         Text when is_binary(Text) -> Text;
-        _ -> text("~tp", [Bytes])
+        _ -> py_text:format("~tp", [Bytes])
     end.
-
--spec text(io:format(), [term()]) -> unicode:unicode_binary().
-text(Format, Args) -> binary(io_lib:format(Format, Args)).
-
--spec binary(unicode:chardata() | file:filename_all()) -> binary().
-binary(Text) when is_binary(Text) ->
-    %% A path is bytes: it need not be UTF-8.
-    Text;
-binary(Text) ->
-    Binary = unicode:characters_to_binary(Text),
-    true = is_binary(Binary),
-    Binary.

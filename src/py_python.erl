@@ -35,17 +35,17 @@
 -spec find(#{python => undefined | file:filename_all(), _ => _}, file:filename_all()) ->
     {ok, python()} | {error, binary()}.
 find(Config, PrivDir) ->
-    Priv = binary(PrivDir),
+    Priv = py_text:path(PrivDir),
     case {maps:get(python, Config, undefined), os:getenv("PYTHON", "")} of
         {undefined, ""} -> detect(Priv);
-        {undefined, Named} -> chosen(<<"$PYTHON">>, binary(Named), Priv);
-        {Named, _} -> chosen(<<"{python, Path}">>, binary(Named), Priv)
+        {undefined, Named} -> chosen(<<"$PYTHON">>, py_text:path(Named), Priv);
+        {Named, _} -> chosen(<<"{python, Path}">>, py_text:path(Named), Priv)
     end.
 
 %% The path of the native library for an ABI, built or not.
 -spec library(Abi :: binary(), file:filename_all()) -> path().
 library(Abi, PrivDir) ->
-    filename:join(binary(PrivDir), <<"py_nif-", Abi/binary, ".so">>).
+    filename:join(py_text:path(PrivDir), <<"py_nif-", Abi/binary, ".so">>).
 
 chosen(By, Named, Priv) ->
     case py_interpreter:describe(Named) of
@@ -56,7 +56,7 @@ chosen(By, Named, Priv) ->
                 false -> {error, not_built([Info])}
             end;
         {error, Why} ->
-            {error, text("~ts, chosen by ~ts", [Why, By])}
+            {error, py_text:format("~ts, chosen by ~ts", [Why, By])}
     end.
 
 %%% Detection
@@ -85,7 +85,7 @@ detect_slowly(Found, Unclear, Priv) ->
             {ok, Python};
         {none, []} ->
             {error,
-                text("no CPython 3.11 or newer with a shared library (libpython) was found in "
+                py_text:format("no CPython 3.11 or newer with a shared library (libpython) was found in "
                     "$VIRTUAL_ENV, pyenv's versions or the PATH. Install python3-dev, or name one "
                     "with {python, Path} or $PYTHON", [])};
         {none, All} ->
@@ -122,14 +122,14 @@ warn_of_unbuilt(Infos) ->
 active_venv() ->
     case os:getenv("VIRTUAL_ENV", "") of
         "" -> [];
-        Dir -> [Exe || Exe <- [filename:join([binary(Dir), "bin", "python"])], is_file(Exe)]
+        Dir -> [Exe || Exe <- [filename:join([py_text:path(Dir), "bin", "python"])], is_file(Exe)]
     end.
 
 pyenv_versions() ->
     Root =
         case os:getenv("PYENV_ROOT", "") of
-            "" -> filename:join(binary(os:getenv("HOME", "/")), ".pyenv");
-            Dir -> binary(Dir)
+            "" -> filename:join(py_text:path(os:getenv("HOME", "/")), ".pyenv");
+            Dir -> py_text:path(Dir)
         end,
     Versions = filename:join(Root, "versions"),
     case file:list_dir(Versions) of
@@ -163,7 +163,7 @@ on_path() ->
         %% pyenv's shims are shell scripts for the versions that were listed already.
         filename:basename(Dir) =/= "shims",
         Name <- Names,
-        Exe <- [filename:join(binary(Dir), binary(Name))],
+        Exe <- [filename:join(py_text:path(Dir), py_text:path(Name))],
         is_file(Exe)
     ].
 
@@ -175,7 +175,7 @@ not_built([#{executable := Exe, abi := Abi} | Others]) ->
             [] -> "";
             Names -> [" (nor one for ", lists:join(", ", Names), ")"]
         end,
-    text("the native library for ~ts (py_nif-~ts.so) is not built~ts: run ./dev build --python ~ts", [
+    py_text:format("the native library for ~ts (py_nif-~ts.so) is not built~ts: run ./dev build --python ~ts", [
         Exe, Abi, More, Exe
     ]).
 
@@ -184,15 +184,3 @@ is_file(Path) ->
         {ok, #file_info{type = regular}} -> true;
         _ -> false
     end.
-
--spec text(io:format(), [term()]) -> unicode:unicode_binary().
-text(Format, Args) -> binary(io_lib:format(Format, Args)).
-
--spec binary(unicode:chardata() | file:filename_all()) -> binary().
-binary(Text) when is_binary(Text) ->
-    %% A path is bytes: it need not be UTF-8.
-    Text;
-binary(Text) ->
-    Binary = unicode:characters_to_binary(Text),
-    true = is_binary(Binary),
-    Binary.

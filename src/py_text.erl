@@ -4,7 +4,7 @@
 %% Process: the caller's.
 -module(py_text).
 
--export([one/1, all/1, format/2]).
+-export([one/1, all/1, path/1, format/2]).
 
 %% A string or binary that is not empty and has no NUL, which no path, name or URL may hold.
 -spec one(term()) -> {ok, binary()} | error.
@@ -37,10 +37,18 @@ all([Each | Rest], Done) ->
 all(_, _) ->
     error.
 
+%% A path is bytes and need not be UTF-8: one in a binary stays as it is.
+-spec path(unicode:chardata() | file:filename_all()) -> binary().
+path(Path) when is_binary(Path) -> Path;
+path(Path) -> converted(Path).
+
 %% A sentence for a user.
 -spec format(io:format(), [term()]) -> unicode:unicode_binary().
 format(Format, Args) ->
     %% io_lib gives characters, so the conversion cannot stop half way.
-    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
-    true = is_binary(Text),
-    Text.
+    converted(io_lib:format(Format, Args)).
+
+converted(Characters) ->
+    Binary = unicode:characters_to_binary(Characters),
+    true = is_binary(Binary),
+    Binary.

@@ -2,9 +2,9 @@
 -module(py_about_SUITE).
 
 -include("py_test.hrl").
+-include("py_drivers.hrl").
 
--export([all/0, groups/0, init_per_suite/1, end_per_suite/1]).
--export([init_per_group/2, end_per_group/2, init_per_testcase/2]).
+-export([init_per_testcase/2]).
 -export([
     the_options_of_a_call_are_told/1,
     the_metadata_of_the_caller_is_told/1,
@@ -21,24 +21,6 @@
 -export([log/2]).
 
 -define(PARENT, <<"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01">>).
-
-all() ->
-    [{group, thread}, {group, beam}].
-
-groups() ->
-    Cases = [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)],
-    [{Driver, [], Cases} || Driver <- [thread, beam]].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
-
-init_per_suite(Config) -> py_test:start(Config).
-
-end_per_suite(_Config) -> ok.
-
-init_per_group(Driver, Config) -> py_test:start_on(Driver, Config).
-
-end_per_group(_Driver, _Config) -> py_test:stop_driver().
 
 init_per_testcase(_Case, Config) ->
     ok = py:register_function(metadata, fun([]) -> maps:with([request, trace_id], metadata()) end),

@@ -2,9 +2,9 @@
 -module(py_async_SUITE).
 
 -include("py_test.hrl").
+-include("py_drivers.hrl").
 
--export([all/0, groups/0, init_per_suite/1, end_per_suite/1]).
--export([init_per_group/2, end_per_group/2, init_per_testcase/2]).
+-export([init_per_testcase/2]).
 -export([
     a_coroutine_gives_its_value_by_message/1,
     values_of_every_size_come_back/1,
@@ -34,24 +34,6 @@
 ]).
 
 %% Everything on loops with a thread each, and on loops that Erlang drives.
-all() ->
-    [{group, thread}, {group, beam}].
-
-groups() ->
-    Cases = [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)],
-    [{Driver, [], Cases} || Driver <- [thread, beam]].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
-
-init_per_suite(Config) -> py_test:start(Config).
-
-end_per_suite(_Config) -> ok.
-
-init_per_group(Driver, Config) -> py_test:start_on(Driver, Config).
-
-end_per_group(_Driver, _Config) -> py_test:stop_driver().
-
 init_per_testcase(_Case, Config) -> py_test:start(Config).
 
 a_coroutine_gives_its_value_by_message(_Config) ->

@@ -1,0 +1,23 @@
+%% For a suite whose cases, all functions with one argument, run twice: on loops with a thread each, and on
+%% loops that the BEAM drives.
+
+-export([all/0, groups/0, init_per_suite/1, end_per_suite/1]).
+-export([init_per_group/2, end_per_group/2]).
+
+all() ->
+    [{group, thread}, {group, beam}].
+
+groups() ->
+    Cases = [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)],
+    [{Driver, [], Cases} || Driver <- [thread, beam]].
+
+is_test(Name) ->
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+
+init_per_suite(Config) -> py_test:start(Config).
+
+end_per_suite(_Config) -> ok.
+
+init_per_group(Driver, Config) -> py_test:start_on(Driver, Config).
+
+end_per_group(_Driver, _Config) -> py_test:stop_driver().
