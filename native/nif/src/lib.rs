@@ -33,6 +33,7 @@ mod pool;
 mod posix;
 mod py_module;
 mod py_output;
+mod py_send;
 mod raw_loop;
 mod refs;
 mod release;
