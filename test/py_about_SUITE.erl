@@ -2,7 +2,6 @@
 -module(py_about_SUITE).
 
 -include("py_test.hrl").
--include("py_drivers.hrl").
 
 -export([init_per_testcase/2]).
 -export([
@@ -21,6 +20,8 @@
 -export([log/2]).
 
 -define(PARENT, <<"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01">>).
+
+-include("py_drivers.hrl").
 
 init_per_testcase(_Case, Config) ->
     ok = py:register_function(metadata, fun([]) -> maps:with([request, trace_id], metadata()) end),

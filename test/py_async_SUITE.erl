@@ -2,7 +2,6 @@
 -module(py_async_SUITE).
 
 -include("py_test.hrl").
--include("py_drivers.hrl").
 
 -export([init_per_testcase/2]).
 -export([
@@ -33,7 +32,8 @@
     a_thousand_sleepers_sleep_together/1
 ]).
 
-%% Everything on loops with a thread each, and on loops that Erlang drives.
+-include("py_drivers.hrl").
+
 init_per_testcase(_Case, Config) -> py_test:start(Config).
 
 a_coroutine_gives_its_value_by_message(_Config) ->

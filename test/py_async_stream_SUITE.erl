@@ -2,7 +2,6 @@
 -module(py_async_stream_SUITE).
 
 -include("py_test.hrl").
--include("py_drivers.hrl").
 
 -export([init_per_testcase/2]).
 -export([
@@ -24,6 +23,8 @@
     a_stream_runs_in_its_context/1,
     a_stream_runs_in_a_named_pool/1
 ]).
+
+-include("py_drivers.hrl").
 
 init_per_testcase(_Case, Config) -> py_test:start(Config).
 

@@ -2,7 +2,6 @@
 -module(py_event_loop_SUITE).
 
 -include("py_test.hrl").
--include("py_drivers.hrl").
 
 -export([init_per_testcase/2]).
 -export([
@@ -24,7 +23,8 @@
     stopping_the_application_answers_who_waits/1
 ]).
 
-%% Everything on loops with a thread each, and on loops that Erlang drives.
+-include("py_drivers.hrl").
+
 init_per_testcase(_Case, Config) -> py_test:start(Config).
 
 exit_and_stop_in_a_task_do_not_end_the_loop(_Config) ->
