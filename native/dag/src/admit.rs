@@ -138,14 +138,15 @@ impl Run {
         let before = {
             let mut slot = lock(&node.slot);
             let has_ended = node.state.load(Ordering::Acquire) == ENDED;
-            // A task that has handed its node over may be kept only after what it has kept itself.
-            let is_past = slot.running.is_some() && matches!(late, Some(Running::Task(_)));
+            // Who goes on may be faster than who has brought it on its way.
+            let stage = |running: &Option<Running>| running.as_ref().map(Running::stage);
+            let is_past = slot.running.is_some() && stage(&slot.running) >= stage(&late);
             match has_ended || is_past {
                 true => None,
                 false => std::mem::replace(&mut slot.running, late.take()),
             }
         };
-        // The task that has handed it over, dropped outside of the lock.
+        // What has brought it here, dropped outside of the lock.
         drop(before);
         if let Some(late) = late {
             late.end();
@@ -231,5 +232,57 @@ impl Ticket {
         run.core.enter_admitted();
         run.keep(index, Running::Run(inner.clone()));
         inner.begin(&options);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::future::pending;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Graph, Lanes, Node, Place};
+
+    const ELSEWHERE: Place = Place {
+        name: "elsewhere",
+        at_once: 1,
+    };
+
+    const WAIT: Duration = Duration::from_secs(20);
+
+    /// Says that it was dropped.
+    struct Dropped(mpsc::Sender<&'static str>);
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.send("dropped").unwrap_or(());
+        }
+    }
+
+    #[test]
+    fn a_task_that_is_kept_too_late_does_not_take_the_place_of_the_way_to_stop() {
+        let (heard, hears) = mpsc::channel();
+        let (hold, held) = mpsc::channel();
+        let late = Dropped(heard.clone());
+        let node = Node::foreign("n", ELSEWHERE, move |_, done| {
+            hold.send(done).unwrap_or(());
+            let heard = heard.clone();
+            Ok(Box::new(move || heard.send("stopped").unwrap_or(())))
+        });
+        let graph = Graph::builder().node(node).build().unwrap();
+        let lanes = Lanes::start(1, 10).unwrap();
+        let inputs: [(&str, Value); 0] = [];
+        let run = lanes.run(&graph, inputs, Options::default()).unwrap();
+        let task = lanes.io().spawn_admitted(async move {
+            let _late = late;
+            pending::<()>().await;
+        });
+        run.0.keep(0, Running::Task(task.ok().unwrap()));
+        assert_eq!(hears.recv_timeout(WAIT), Ok("dropped"));
+        run.cancel();
+        assert_eq!(hears.recv_timeout(WAIT), Ok("stopped"));
+        drop(held);
     }
 }

@@ -83,6 +83,15 @@ pub(crate) enum Running {
 }
 
 impl Running {
+    /// A task hands its node over, and what it is handed over to may ask for a run.
+    pub fn stage(&self) -> u8 {
+        match self {
+            Running::Task(_) => 0,
+            Running::Foreign(_) => 1,
+            Running::Run(_) => 2,
+        }
+    }
+
     pub fn end(self) {
         match self {
             // Dropped, the task is cancelled, and with it whatever it awaits.

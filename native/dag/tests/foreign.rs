@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use dag::{Done, Error, Graph, Lane, Lanes, Node, Options, Outcome, Place, Reason, Refusal, Value};
+use dag::{Done, Error, Expansion, Graph, Lane, Lanes, Node, Options};
+use dag::{Outcome, Place, Reason, Refusal, Value};
 
 const ELSEWHERE: Place = Place {
     name: "elsewhere",
@@ -83,6 +84,34 @@ fn cancelling_a_run_stops_the_other_side_and_its_late_end_changes_nothing() {
         Some(Outcome::Cancelled)
     );
     assert_eq!(run.wait().err(), Some(Error::Cancelled));
+}
+
+#[test]
+fn cancelling_a_run_stops_the_nodes_that_its_nodes_asked_for() {
+    let (stopped, hears) = mpsc::channel();
+    let place = Arc::new(Mutex::new(Vec::new()));
+    let asked = place.clone();
+    let asks = Node::foreign("asks", ELSEWHERE, move |_, done| {
+        let inner = Graph::builder().node(kept("inner", &asked, &stopped));
+        let more = Expansion {
+            graph: inner.build().unwrap(),
+            inputs: Vec::new(),
+            result: "inner".to_owned(),
+        };
+        done.complete(Ok(more.into()));
+        Ok(Box::new(|| {}))
+    });
+    let graph = Graph::builder().node(asks).build().unwrap();
+    let lanes = lanes();
+    let run = lanes.run(&graph, nothing(), Options::default()).unwrap();
+    // Handed over by whoever completes the asking node: it is there.
+    assert_eq!(place.lock().unwrap().len(), 1);
+    run.cancel();
+    hears.recv_timeout(WAIT).unwrap();
+    assert_eq!(
+        run.report().node("asks/inner").unwrap().outcome,
+        Some(Outcome::Cancelled)
+    );
 }
 
 #[test]
