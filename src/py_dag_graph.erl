@@ -41,8 +41,8 @@ compile(_Graph, _Inputs) ->
 
 wrong_inputs(Known, Given) ->
     case Known -- Given of
-        [Missing | _] -> sentence("the run has no input ~0tp", [Missing]);
-        [] -> sentence("the graph takes no input ~0tp", [hd(Given -- Known)])
+        [Missing | _] -> py_text:format("the run has no input ~0tp", [Missing]);
+        [] -> py_text:format("the graph takes no input ~0tp", [hd(Given -- Known)])
     end.
 
 build(Nodes, Inputs) ->
@@ -111,10 +111,10 @@ text(Name) when is_atom(Name) -> atom_to_binary(Name);
 text(Name) when is_binary(Name), Name =/= <<>> ->
     case unicode:characters_to_list(Name) of
         List when is_list(List) -> Name;
-        _ -> sentence("~0tp", [Name])
+        _ -> py_text:format("~0tp", [Name])
     end;
 text(Name) ->
-    sentence("~0tp", [Name]).
+    py_text:format("~0tp", [Name]).
 
 node_line(Name, #{run := Run} = Spec) ->
     Allowed = [run, kind, inputs, timeout, retries, backoff, hedge, default, optional, condition, limit],
@@ -301,9 +301,4 @@ redis(#{}) ->
 refuse(Text) -> refuse("~ts", [Text]).
 
 -spec refuse(string(), [term()]) -> no_return().
-refuse(Format, Args) -> throw({refused, sentence(Format, Args)}).
-
-sentence(Format, Args) ->
-    Text = unicode:characters_to_binary(io_lib:format(Format, Args)),
-    true = is_binary(Text),
-    Text.
+refuse(Format, Args) -> throw({refused, py_text:format(Format, Args)}).
