@@ -13,8 +13,8 @@
     names := tuple(),
     index := #{py_dag:node_name() => non_neg_integer()},
     functions := py_dag_runner:functions(),
-    %% Whether coroutines may run in it.
-    io := boolean(),
+    %% Whether coroutines may run in it, of its own or of nodes that its functions ask for.
+    python := boolean(),
     %% What nobody else takes as an input.
     leaves := [non_neg_integer()],
     inputs := [py_dag:node_name()]
@@ -60,7 +60,7 @@ build(Nodes, Inputs) ->
                 names => list_to_tuple(Names),
                 index => maps:from_list([{Name, Index} || {Index, #{name := Name}} <- Numbered]),
                 functions => maps:from_list([Called || #{function := Called} <- Lines]),
-                io => lists:any(fun is_io/1, Lines),
+                python => lists:any(fun is_python/1, Lines),
                 leaves => [
                     Index
                  || {Index, #{name := Name}} <- Numbered, not is_map_key(Name, Taken)
@@ -74,8 +74,7 @@ build(Nodes, Inputs) ->
 build_native(true, Inputs, Nodes) -> py_nif:dag_new_large(Inputs, Nodes);
 build_native(false, Inputs, Nodes) -> py_nif:dag_new(Inputs, Nodes).
 
-is_io(#{body := {python, _, _, Io}}) -> Io;
-is_io(_Line) -> false.
+is_python(#{body := Body}) -> element(1, Body) =:= python.
 
 check_inputs(#{name := Name, inputs := Inputs, condition := Condition}, Known) ->
     [
@@ -102,9 +101,9 @@ encoded(Inputs) -> [{text(Name), term_to_binary(Value)} || {Name, Value} <- maps
 %% named pool awaits by itself.
 -spec event_loop(compiled(), py_nif:pool() | default) ->
     {ok, py_nif:event_loop() | none} | {error, py_error:reason()}.
-event_loop(#{io := false}, _Pool) -> {ok, none};
-event_loop(#{io := true}, default) -> py_event_loop_pool:get_loop();
-event_loop(#{io := true}, Pool) -> {ok, py_nif:pool_loop(Pool)}.
+event_loop(#{python := false}, _Pool) -> {ok, none};
+event_loop(#{python := true}, default) -> py_event_loop_pool:get_loop();
+event_loop(#{python := true}, Pool) -> {ok, py_nif:pool_loop(Pool)}.
 
 %% The name of a node or an input as pictures and messages show it.
 text(Name) when is_atom(Name) -> atom_to_binary(Name);

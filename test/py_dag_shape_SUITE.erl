@@ -13,6 +13,14 @@
     a_function_may_ask_for_more_nodes/1,
     asked_nodes_may_ask_again_and_call_functions_of_their_own/1,
     what_an_asked_node_fails_with_is_the_reason/1,
+    a_condition_may_be_what_an_asked_node_gave/1,
+    a_function_of_python_may_ask_for_more_nodes/1,
+    a_coroutine_may_ask_and_asked_nodes_may_ask_again/1,
+    nodes_that_python_asks_for_run_where_the_run_does_and_for_its_caller/1,
+    hundreds_of_asked_coroutines_wait_at_once/1,
+    what_a_node_that_python_asked_for_fails_with_is_the_reason/1,
+    a_default_of_an_asked_node_is_taken_as_its_value_would_be/1,
+    cancelling_a_run_stops_the_nodes_that_python_asked_for/1,
     a_hundred_thousand_nodes_of_python/1,
     a_hundred_thousand_functions_of_erlang/1,
     a_hundred_thousand_commands/1,
@@ -172,6 +180,109 @@ what_an_asked_node_fails_with_is_the_reason(_Config) ->
     ?assertReason({dag, asks, {bad_argument, _}}, Asks(py_dag:more(Wrong, #{}, a))),
     Skipped = #{nodes => #{a => (py_dag_test:python(add, []))#{condition => x}}},
     ?assertReason({dag, asks, {bad_argument, _}}, Asks(py_dag:more(Skipped, #{x => false}, a))).
+
+a_condition_may_be_what_an_asked_node_gave(_Config) ->
+    Asks = fun(Value) ->
+        More = py_dag:more(#{nodes => #{a => py_dag_test:python(unwrap, [x])}}, #{x => Value}, a),
+        #{run => fun([]) -> More end}
+    end,
+    Given = fun(Value) -> py_dag_test:python(asks_for, [given, {value, Value}]) end,
+    Outcome = fun(Nodes, Inputs) ->
+        {ok, #{timeline := Timeline}} = py_dag_test:run(Nodes, Inputs),
+        outcome(n, Timeline)
+    end,
+    Then = (py_dag_test:python(add, []))#{condition => asks},
+    [
+        begin
+            ?assertEqual(Expected, Outcome(#{asks => Asks(Value), n => Then}, #{})),
+            Inputs = #{given => <<"given">>, {value, Value} => Value},
+            ?assertEqual(Expected, Outcome(#{asks => Given(Value), n => Then}, Inputs))
+        end
+     || {Value, Expected} <- [{1, done}, {0, skipped}, {[], skipped}, {false, skipped}, {[0], done}]
+    ].
+
+a_function_of_python_may_ask_for_more_nodes(_Config) ->
+    Nodes = #{
+        asks => py_dag_test:python(asks, [count]),
+        after_it => py_dag_test:python(add, [asks]),
+        text => #{run => fun([Sum]) -> {sum, Sum} end, inputs => [asks]},
+        echo => #{run => ["ECHO", {input, asks}]},
+        then => (py_dag_test:python(add, []))#{condition => asks}
+    },
+    {ok, #{results := Results, timeline := Timeline}} = py_dag_test:run(Nodes, #{count => 3}),
+    ?assertEqual(#{after_it => 33, text => {sum, 33}, echo => <<"33">>, then => 0}, Results),
+    ?assertEqual(done, outcome(<<"asks/total">>, Timeline)),
+    ?assertEqual(5 + 6, length(Timeline)),
+    %% Its own value is a result as well, and it may be tried again.
+    Alone = (py_dag_test:python(asks, [count]))#{retries => 1, timeout => 20_000},
+    ?assertEqual(#{asks => 10}, py_dag_test:results(#{asks => Alone}, #{count => 1})).
+
+a_coroutine_may_ask_and_asked_nodes_may_ask_again(_Config) ->
+    Nodes = #{
+        down => (py_dag_test:python(asks_down, [n]))#{kind => io},
+        weights => py_dag_test:python(weights, [down])
+    },
+    ?assertEqual(#{weights => 0}, py_dag_test:results(Nodes, #{n => 20})),
+    Down = maps:with([down], Nodes),
+    ?assertReason({dag, down, {not_convertible, _}}, py_dag_test:run(Down, #{n => 2})).
+
+nodes_that_python_asks_for_run_where_the_run_does_and_for_its_caller(_Config) ->
+    Asks = fun(Kind, Opts) ->
+        Nodes = #{a => py_dag_test:python(asks_for, [kind])},
+        #{a := Value} = py_dag_test:results(Nodes, #{kind => Kind}, Opts),
+        Value
+    end,
+    ?assertEqual(self(), Asks(whose, #{})),
+    Modes = [worker | [subinterp || py:execution_mode() =:= subinterp]],
+    [
+        begin
+            {ok, Context} = py_context:new(#{mode => Mode}),
+            {ok, Id} = py:call(threading, get_native_id, [], #{}, #{context => Context}),
+            ?assertEqual(Id, Asks(thread_id, #{context => Context})),
+            Down = #{
+                down => (py_dag_test:python(asks_down, [n]))#{kind => io},
+                weights => py_dag_test:python(weights, [down])
+            },
+            ?assertEqual(#{weights => 0}, py_dag_test:results(Down, #{n => 3}, #{context => Context})),
+            ok = py_context:stop(Context)
+        end
+     || Mode <- Modes
+    ].
+
+hundreds_of_asked_coroutines_wait_at_once(_Config) ->
+    Nodes = #{meeting => py_dag_test:python(asks_for_a_meeting, [count])},
+    ?assertEqual(#{meeting => 300}, py_dag_test:results(Nodes, #{count => 300})).
+
+what_a_node_that_python_asked_for_fails_with_is_the_reason(_Config) ->
+    Asks = fun(Kind, Value) ->
+        Nodes = #{asks => py_dag_test:python(asks_for, [kind, value])},
+        py_dag_test:run(Nodes, #{kind => Kind, value => Value})
+    end,
+    ?assertReason({dag, asks, {'ValueError', <<"as told">>}}, Asks(fails, none)),
+    ?assertReason({dag, asks, {'ValueError', <<"the graph has no node b">>}}, Asks(unknown, none)),
+    ?assertReason({dag, asks, {bad_argument, <<"the run has no input x", _/binary>>}}, Asks(inputs, none)),
+    Skipped = <<"the result of its nodes was skipped">>,
+    ?assertReason({dag, asks, {bad_argument, Skipped}}, Asks(skipped, 0)),
+    ?assertReason({dag, asks, {not_convertible, _}}, Asks(truth_is_unknown, none)).
+
+a_default_of_an_asked_node_is_taken_as_its_value_would_be(_Config) ->
+    Nodes = #{
+        asks => py_dag_test:python(asks_for, [kind, value]),
+        text => #{run => fun([Value]) -> {text, Value} end, inputs => [asks]},
+        echo => #{run => ["ECHO", {input, asks}]},
+        then => (py_dag_test:python(add, []))#{condition => asks}
+    },
+    Inputs = #{kind => default, value => <<>>},
+    ?assertEqual(#{text => {text, <<>>}, echo => <<>>}, py_dag_test:results(Nodes, Inputs)),
+    ?assertMatch(#{text := {text, 1}, then := 0}, py_dag_test:results(Nodes, Inputs#{value := 1})).
+
+cancelling_a_run_stops_the_nodes_that_python_asked_for(_Config) ->
+    Nodes = #{asks => py_dag_test:python(asks_for, [kind])},
+    {ok, Run} = py_dag:start(#{nodes => Nodes}, #{kind => stuck}),
+    ?assertEqual({note, <<"stuck">>}, py_test:message()),
+    ok = py_dag:cancel(Run),
+    ?assertReason(cancelled, py_dag:await(Run)),
+    ?assertEqual({note, [<<"asked">>, <<"Cancelled">>]}, py_test:message()).
 
 a_hundred_thousand_nodes_of_python(_Config) ->
     Nodes = maps:from_list([{N, #{run => {py, builtins, abs}, inputs => [x]}} || N <- lists:seq(1, ?MANY)]),

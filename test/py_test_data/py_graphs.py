@@ -146,3 +146,62 @@ def truth_is_unknown():
             raise ValueError("neither true nor false")
 
     return Unknown()
+
+
+def asks(count):
+    """Asks for nodes of each kind; the value of the last of them becomes its own."""
+    parts = [dag.cpu(name=f"part {n}", inputs=["x"])(lambda x, n=n: x + n) for n in range(count)]
+    names = [part.name for part in parts]
+    total = dag.cpu(name="total", inputs=names)(lambda *parts: sum(parts))
+    echo = dag.redis("echo", "ECHO", "{total}")
+    awaited = dag.io(name="awaited", inputs=["echo"])(awaits_number)
+    return dag.more([*parts, total, echo, awaited], {"x": 10}, result="awaited")
+
+
+async def awaits_number(text):
+    await asyncio.sleep(0)
+    return int(text)
+
+
+async def asks_down(n):
+    """Asks again and again, and gives what no term can stand for."""
+    await asyncio.sleep(0)
+    down = dag.io(name="down", inputs=["n"])(asks_down)
+    return Model(n) if n == 0 else dag.more([down], {"n": n - 1}, result="down")
+
+
+def weights(model):
+    return model.weights
+
+
+def asks_for(kind, value=None):
+    """Asks for one node, of that kind, that has no value; it may have a default."""
+    if kind == "unknown":
+        return dag.more([dag.cpu(name="a")(fails)], result="b")
+    if kind == "inputs":
+        return dag.more(dag.Graph([dag.cpu(name="a", inputs=["x"])(unwrap)]), {}, result="a")
+    if kind == "skipped":
+        skipped = dag.cpu(name="a", inputs=[], condition="x")(unwrap)
+        return dag.more([skipped], {"x": value}, result="a")
+    if kind == "default":
+        broken = dag.cpu(name="a", inputs=[], default=value)(fails)
+        return dag.more([broken], result="a")
+    if kind == "given":
+        return dag.more([dag.cpu(name="a", inputs=["x"])(unwrap)], {"x": value}, result="a")
+    return dag.more([dag.cpu(name="a", inputs=[])(globals()[kind])], result="a")
+
+
+def thread_id():
+    return threading.get_native_id()
+
+
+def stuck():
+    erlang.call("note", "stuck")
+    sleeps_in_steps("asked")
+
+
+def asks_for_a_meeting(together):
+    nodes = [dag.io(name=str(n), inputs=[f"n{n}", "together"])(meet) for n in range(together)]
+    total = dag.cpu(name="total", inputs=[node.name for node in nodes])(lambda *n: len(n))
+    given = {f"n{n}": n for n in range(together)}
+    return dag.more([*nodes, total], {**given, "together": together}, result="total")

@@ -142,6 +142,21 @@ def test_what_an_asked_node_raises_is_the_cause():
         dag.more([broken], result="other")
 
 
+def test_a_default_of_an_asked_node_is_taken_as_its_value_would_be():
+    @dag.cpu(default="")
+    def broken():
+        raise LookupError("inside")
+
+    nodes = [
+        dag.cpu(name="asks")(lambda: dag.more([broken], result="broken")),
+        dag.redis("echo", "ECHO", "{asks}"),
+        dag.cpu(name="then", condition="asks")(lambda: "then"),
+    ]
+    report = dag.run(nodes)
+    assert report.results == {"echo": b""}
+    assert outcomes(report)["then"] == "skipped"
+
+
 def test_a_hundred_thousand_nodes():
     make = dag.cpu
     nodes = [make(name=str(n), inputs=["x"])(abs) for n in range(MANY)]

@@ -13,7 +13,7 @@ use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
 use crate::atoms;
 use crate::dag_graph::{self, CONTEXT, GraphRef};
 use crate::dag_run::{Context, RunRef, RunState, Wish};
-use crate::dag_value::{NodeValue, TermReason};
+use crate::dag_value::{Needs, NodeValue, TermReason};
 use crate::erts::{MsgEnv, binary_of};
 use crate::event_loop;
 use crate::slot::Slot;
@@ -94,6 +94,7 @@ fn dag_run<'a>(
         redis,
         event_loop: event_loop::loop_of(event_loop),
         wanted,
+        wanted_as: Needs::TERM,
     };
     let own = MsgEnv::new();
     let key = own.copy(key);
@@ -180,6 +181,7 @@ fn dag_more<'a>(
     };
     let asked = Context {
         wanted: vec![result],
+        wanted_as: Needs::TERM,
         event_loop: event_loop::loop_of(event_loop),
         ..Context::clone(&run.0.context)
     };

@@ -2,19 +2,21 @@
 //!
 //! Thread: a scheduler, a dirty one for a large graph.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dag::{Graph, Node, Value};
 use pyloop::graph::command::{Commands, Part};
+use pyloop::graph::shape::Shape;
 use rustler::types::atom::Atom;
 use rustler::types::tuple::get_tuple;
 use rustler::{NifResult, ResourceArc, Term};
 
 use crate::atoms;
 use crate::dag::LimitRef;
-use crate::dag_python::Function;
-use crate::dag_value::{self, NodeValue};
+use crate::dag_python::{Called, Function};
+use crate::dag_value::{self, Needs, NodeValue};
 use crate::erts::binary_of;
 use crate::{dag_erlang, dag_python, dag_redis};
 
@@ -36,20 +38,30 @@ impl rustler::Resource for GraphRef {}
 struct Line<'a> {
     name: String,
     body: Term<'a>,
-    inputs: Vec<(String, bool)>,
-    /// Milliseconds, or below zero for none: timeout, retries, backoff, hedge.
-    policy: (i64, u32, i64, i64),
+    shape: Shape,
     default: Term<'a>,
-    /// The node or input that must be true.
-    condition: Option<String>,
-    limit: Option<ResourceArc<LimitRef>>,
 }
 
-/// Who takes the value of a node, and as what.
+/// As what the values of nodes and inputs are taken.
 #[derive(Default)]
-struct Taken<'a> {
-    as_terms: HashSet<&'a str>,
-    as_conditions: HashSet<&'a str>,
+pub struct Taken<'a>(HashMap<&'a str, Needs>);
+
+impl<'a> Taken<'a> {
+    /// By a node.
+    pub fn add(&mut self, shape: &'a Shape, is_python: bool) {
+        if !is_python {
+            for (name, _) in &shape.inputs {
+                self.0.entry(name).or_default().term = true;
+            }
+        }
+        if let Some(name) = &shape.condition {
+            self.0.entry(name).or_default().condition = true;
+        }
+    }
+
+    pub fn needs(&self, name: &str) -> Needs {
+        self.0.get(name).copied().unwrap_or_default()
+    }
 }
 
 /// The graph, or the sentence that says what is wrong with it.
@@ -57,16 +69,20 @@ pub fn build(inputs: Vec<String>, nodes: Vec<Term<'_>>) -> NifResult<Result<Grap
     let lines: Vec<Line<'_>> = nodes.into_iter().map(line).collect::<NifResult<_>>()?;
     let mut taken = Taken::default();
     for line in &lines {
-        if !is_python(line.body) {
-            let names = line.inputs.iter().map(|(name, _)| name.as_str());
-            taken.as_terms.extend(names);
-        }
-        taken.as_conditions.extend(line.condition.as_deref());
+        taken.add(&line.shape, is_python(line.body));
     }
     let mut builder = Graph::builder().input(CONTEXT);
     inputs.into_iter().for_each(|name| builder.add_input(name));
     for (index, line) in lines.iter().enumerate() {
-        builder.add(shaped(line, body(line, index, &taken)?)?);
+        let node = body(line, index, taken.needs(&line.name))?;
+        let node = line.shape.give(node, CONTEXT, dag_value::is_true);
+        builder.add(match line.default.is_atom() {
+            true => node,
+            false => {
+                let bytes = binary_of(line.default).ok_or(BAD)?;
+                node.default(Value::new(NodeValue::Term(bytes.into())))
+            }
+        });
     }
     let names = lines.into_iter().map(|line| line.name).collect();
     Ok(match builder.build() {
@@ -79,14 +95,24 @@ fn line<'a>(term: Term<'a>) -> NifResult<Line<'a>> {
     let [name, body, inputs, policy, default, condition, limit] = get_tuple(term)?[..] else {
         return Err(BAD);
     };
+    // Milliseconds, or below zero for none.
+    let (timeout, retries, backoff, hedge): (i64, u32, i64, i64) = policy.decode()?;
+    let millis = |time: i64| u64::try_from(time).ok().map(Duration::from_millis);
+    let limit: Option<ResourceArc<LimitRef>> = limit.decode().ok();
+    let shape = Shape {
+        inputs: inputs.decode()?,
+        timeout: millis(timeout),
+        retries,
+        backoff: millis(backoff).unwrap_or_default(),
+        hedge: millis(hedge),
+        condition: condition.decode().ok(),
+        limit: limit.map(|limit| limit.0.clone()),
+    };
     Ok(Line {
         name: name.decode()?,
         body,
-        inputs: inputs.decode()?,
-        policy: policy.decode()?,
+        shape,
         default,
-        condition: condition.decode().ok(),
-        limit: limit.decode().ok(),
     })
 }
 
@@ -99,27 +125,30 @@ fn is_python(body: Term<'_>) -> bool {
     head(body).is_ok_and(|(kind, _)| kind == atoms::python())
 }
 
-fn body(line: &Line<'_>, index: usize, taken: &Taken<'_>) -> NifResult<Node> {
+fn body(line: &Line<'_>, index: usize, needs: Needs) -> NifResult<Node> {
     let (kind, parts) = head(line.body)?;
-    let name = &line.name;
+    let (name, inputs) = (&line.name, line.shape.inputs.len());
     match &parts[1..] {
         [module, function, is_io] if kind == atoms::python() => {
             let function = Function {
-                module: module.decode()?,
-                name: function.decode()?,
+                called: Called::Named {
+                    module: module.decode()?,
+                    name: function.decode()?,
+                },
                 index,
-                inputs: line.inputs.len(),
+                inputs,
                 is_io: is_io.decode()?,
-                as_term: taken.as_terms.contains(name.as_str()),
-                as_condition: taken.as_conditions.contains(name.as_str()),
+                needs,
             };
             Ok(dag_python::node(name, function))
         }
         [function] if kind == atoms::erlang() => {
-            let inputs = line.inputs.len();
             Ok(dag_erlang::node(name, function.decode()?, inputs))
         }
-        [how, what] if kind == atoms::redis() => Ok(dag_redis::node(name, commands(*how, *what)?)),
+        [how, what] if kind == atoms::redis() => {
+            let commands = commands(*how, *what)?;
+            Ok(dag_redis::node(name, Arc::new(commands)))
+        }
         _ => Err(BAD),
     }
 }
@@ -150,39 +179,4 @@ fn parts(term: Term<'_>) -> NifResult<Vec<Part>> {
         }
     };
     list.into_iter().map(part).collect()
-}
-
-fn shaped(line: &Line<'_>, node: Node) -> NifResult<Node> {
-    let mut node = node.inputs([CONTEXT]);
-    for (name, maybe) in &line.inputs {
-        node = if *maybe {
-            node.maybe([name])
-        } else {
-            node.inputs([name])
-        };
-    }
-    if let Some(condition) = &line.condition {
-        // The last of the values, which no function is given.
-        let holds = |values: &[Value]| values.last().is_some_and(dag_value::is_true);
-        node = node.inputs([condition]).when(holds);
-    }
-    if let Some(limit) = &line.limit {
-        node = node.limit(&limit.0);
-    }
-    let millis = |time: i64| u64::try_from(time).ok().map(Duration::from_millis);
-    let (timeout, retries, backoff, hedge) = line.policy;
-    if let Some(time) = millis(timeout) {
-        node = node.timeout(time);
-    }
-    if retries > 0 {
-        node = node.retries(retries, millis(backoff).unwrap_or_default());
-    }
-    if let Some(time) = millis(hedge) {
-        node = node.hedge(time);
-    }
-    if !line.default.is_atom() {
-        let bytes = binary_of(line.default).ok_or(BAD)?;
-        node = node.default(Value::new(NodeValue::Term(bytes.into())));
-    }
-    Ok(node)
 }

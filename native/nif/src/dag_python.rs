@@ -5,33 +5,40 @@
 
 use std::sync::Arc;
 
-use dag::{Done, Given, Node, Place, Reason, Refusal, Stop, Value};
-use pyrt::Obj;
+use dag::{Done, Given, Node, Output, Place, Reason, Refusal, Stop};
+use pyrt::{Kept, Obj};
 
+use crate::dag_more;
 use crate::dag_run::Context;
-use crate::dag_value::{self, Made, NodeValue, Object, TermReason};
+use crate::dag_value::{self, Needs, TermReason};
 use crate::event_loop;
 use crate::failure::Failure;
 use crate::interp::World;
 use crate::job::{Flags, Job, Op, Order, Reply};
 use crate::out::{write_atom, write_tuple};
-use crate::run::{self, JobHost};
+use crate::run;
 use crew::Refused;
 
 /// What is called.
+pub enum Called {
+    Named {
+        module: String,
+        name: String,
+    },
+    /// A function that was asked for when the graph ran.
+    Object(Arc<Kept>),
+}
+
 pub struct Function {
-    pub module: String,
-    pub name: String,
+    pub called: Called,
     /// The place of the node in its graph.
     pub index: usize,
     /// How many of the values it is given are its arguments.
     pub inputs: usize,
     /// What it gives may be awaited, on a loop.
     pub is_io: bool,
-    /// Some node needs its value as a term.
-    pub as_term: bool,
-    /// Some node runs only if its value is true.
-    pub as_condition: bool,
+    /// As what the other nodes take its value.
+    pub needs: Needs,
 }
 
 /// Enough to keep a pool busy; of a wide graph the rest waits where it does not keep others from it.
@@ -43,9 +50,9 @@ const PYTHON: Place = Place {
 /// A node on its way through the pool.
 pub struct NodeCall {
     function: Arc<Function>,
-    given: Given,
+    pub given: Given,
     done: Done,
-    as_term: bool,
+    pub needs: Needs,
 }
 
 pub fn node(name: &str, function: Function) -> Node {
@@ -60,7 +67,7 @@ fn hand_over(function: &Arc<Function>, given: Given, done: Done) -> Result<Stop,
         Ok(context) => context,
         Err(reason) => return Err(Refusal::Fails(done, reason)),
     };
-    let as_term = function.as_term || context.wanted.binary_search(&function.index).is_ok();
+    let needs = context.needs(function.index, function.needs);
     let pool = context.pool.clone();
     let mut job = Job::new(Order {
         op: Op::Node,
@@ -75,7 +82,7 @@ fn hand_over(function: &Arc<Function>, given: Given, done: Done) -> Result<Stop,
         function: function.clone(),
         given,
         done,
-        as_term,
+        needs,
     }));
     job.decodes = Some(pool.interp.exported.decodes());
     let ticket = job.ticket.clone();
@@ -127,23 +134,24 @@ pub fn call<'py>(world: &World<'_, 'py>, job: &mut Job) -> Result<Obj<'py>, Fail
         .iter()
         .map(|value| dag_value::to_python(world, job, value));
     let args: Vec<Obj<'py>> = args.collect::<Result<_, _>>()?;
-    let module = Obj::interned(world.py, &called.module)?;
-    let name = Obj::interned(world.py, &called.name)?;
-    let function = run::find(world, job, &module, &name)?;
+    let function = match &called.called {
+        Called::Named { module, name } => {
+            let module = Obj::interned(world.py, module)?;
+            run::find(world, job, &module, &Obj::interned(world.py, name)?)?
+        }
+        Called::Object(callable) => callable.get(world.py).ok_or_else(dag_value::foreign)?,
+    };
     job.decodes = None;
     let value = function.call_owned(&args, None)?;
-    if called.is_io {
-        return awaited(world, job, value);
+    match &called.called {
+        _ if called.is_io => awaited(world, job, value),
+        Called::Named { name, .. } if value.is_coroutine() => {
+            value.call_method(c"close", &[])?;
+            let text = format!("{name} is a coroutine function: give its node kind => io");
+            Err(Failure::BadArgument(text))
+        }
+        _ => Ok(value),
     }
-    if value.is_coroutine() {
-        value.call_method(c"close", &[])?;
-        let text = format!(
-            "{name} is a coroutine function: give its node kind => io",
-            name = name.display()
-        );
-        return Err(Failure::BadArgument(text));
-    }
-    Ok(value)
 }
 
 /// What a loop will await needs no thread of the pool meanwhile; without a loop it is awaited here.
@@ -166,7 +174,7 @@ pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>,
     let Reply::Node(call) = std::mem::replace(&mut job.reply, Reply::Nobody) else {
         return job.recycle();
     };
-    let result = outcome.and_then(|value| keep(world, &job, &call, value));
+    let result = outcome.and_then(|value| output(world, &job, &call, value));
     let result = result.map_err(|failure| reason(&job, &failure));
     let wanted = job.ticket.begin_reply();
     if wanted {
@@ -174,32 +182,21 @@ pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>,
     }
     job.recycle();
     if wanted {
-        call.done.complete(result.map(Into::into));
+        call.done.complete(result);
     }
 }
 
-fn keep<'py>(
+/// What a function gave: a value, or more nodes.
+fn output<'py>(
     world: &World<'_, 'py>,
     job: &Job,
     call: &NodeCall,
     value: Obj<'py>,
-) -> Result<Value, Failure<'py>> {
-    let mut term = None;
-    if call.as_term {
-        let mut out = Vec::new();
-        let host = JobHost { world, job };
-        etf::encode(&world.bound, &host, &value, &mut out)?;
-        term = Some(out.into());
+) -> Result<Output, Failure<'py>> {
+    match dag_more::of(world, job, call, &value)? {
+        Some(more) => Ok(more.into()),
+        None => Ok(dag_value::made(world, job, value, call.needs)?.into()),
     }
-    let is_true = match call.function.as_condition {
-        true => value.is_truthy()?,
-        false => true,
-    };
-    Ok(Value::new(NodeValue::Python(Made {
-        object: Object::new(value),
-        term,
-        is_true,
-    })))
 }
 
 fn reason(job: &Job, failure: &Failure<'_>) -> Reason {

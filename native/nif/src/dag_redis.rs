@@ -11,8 +11,7 @@ use crate::dag_run::Context;
 use crate::dag_value::NodeValue;
 use crate::dag_words;
 
-pub fn node(name: &str, commands: Commands) -> Node {
-    let commands = Arc::new(commands);
+pub fn node(name: &str, commands: Arc<Commands>) -> Node {
     Node::io(name, move |given: Given| {
         let commands = commands.clone();
         async move {

@@ -13,6 +13,7 @@ use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 use crate::dag_erlang::Calls;
 use crate::dag_graph::{CONTEXT, GraphRef};
 use crate::dag_report;
+use crate::dag_value::Needs;
 use crate::erts::{MsgEnv, Raw};
 use crate::event_loop::Loop;
 use crate::pool::Pool;
@@ -31,8 +32,20 @@ pub struct Context {
     pub redis: Redis,
     /// Where coroutines run; without it the thread that has called the function runs them.
     pub event_loop: Option<Arc<Loop>>,
-    /// The nodes whose values the caller is given, in order.
+    /// The nodes whose values are given to the caller or, of a graph that a node asked for, to that
+    /// one; in order.
     pub wanted: Vec<usize>,
+    pub wanted_as: Needs,
+}
+
+impl Context {
+    /// As what the value of a node is taken, which the nodes of its own graph take as `own`.
+    pub fn needs(&self, index: usize, own: Needs) -> Needs {
+        match self.wanted.binary_search(&index) {
+            Ok(_) => own.and(self.wanted_as),
+            Err(_) => own,
+        }
+    }
 }
 
 /// What a run was asked for with.

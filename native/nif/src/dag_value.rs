@@ -21,21 +21,42 @@ pub enum NodeValue {
     Reply(Reply),
 }
 
-/// What a node of Python gave.
+/// What Python gave.
 pub struct Made {
-    pub object: Object,
+    object: Object,
     /// Its term, without the version byte, where somebody needs that.
-    pub term: Option<Box<[u8]>>,
+    term: Option<Box<[u8]>>,
     /// Whether Python takes it for true, where somebody asks.
-    pub is_true: bool,
+    is_true: Option<bool>,
+}
+
+/// As what a value of Python is taken, besides as an object.
+#[derive(Clone, Copy, Default)]
+pub struct Needs {
+    pub term: bool,
+    pub condition: bool,
+}
+
+impl Needs {
+    pub const TERM: Needs = Needs {
+        term: true,
+        condition: false,
+    };
+
+    pub fn and(self, other: Needs) -> Self {
+        Needs {
+            term: self.term || other.term,
+            condition: self.condition || other.condition,
+        }
+    }
 }
 
 /// An object that graphs keep; released soon after its last user.
-pub struct Object(Option<Kept>);
+struct Object(Option<Kept>);
 
-impl Object {
-    pub fn new(object: Obj<'_>) -> Self {
-        Object(Some(Kept::new(object)))
+impl Made {
+    pub fn term(&self) -> Option<&[u8]> {
+        self.term.as_deref()
     }
 }
 
@@ -48,6 +69,31 @@ impl Drop for Object {
 
 /// Why a node failed, as the term of the reason.
 pub struct TermReason(pub Box<[u8]>);
+
+/// An object of Python as a value.
+pub fn made<'py>(
+    world: &World<'_, 'py>,
+    job: &Job,
+    object: Obj<'py>,
+    needs: Needs,
+) -> Result<Value, Failure<'py>> {
+    let mut term = None;
+    if needs.term {
+        let mut out = Vec::new();
+        let host = JobHost { world, job };
+        etf::encode(&world.bound, &host, &object, &mut out)?;
+        term = Some(out.into());
+    }
+    let is_true = match needs.condition {
+        true => Some(object.is_truthy()?),
+        false => None,
+    };
+    Ok(Value::new(NodeValue::Python(Made {
+        object: Object(Some(Kept::new(object))),
+        term,
+        is_true,
+    })))
+}
 
 pub fn of(value: &Value) -> Option<&NodeValue> {
     value.get()
@@ -68,9 +114,13 @@ pub fn to_python<'py>(
         Some(NodeValue::Reply(reply)) => Ok(pyloop::graph::reply::to_python(world.py, reply)?),
         Some(NodeValue::Python(made)) => {
             let object = made.object.0.as_ref().and_then(|kept| kept.get(world.py));
-            object.ok_or_else(|| Failure::BadArgument("an object of another interpreter".into()))
+            object.ok_or_else(foreign)
         }
     }
+}
+
+pub fn foreign<'py>() -> Failure<'py> {
+    Failure::BadArgument("an object of another interpreter".into())
 }
 
 /// Whether a value lets the nodes run that have it as their condition: as Python has it, what is
@@ -80,7 +130,12 @@ pub fn is_true(value: &Value) -> bool {
         None => false,
         Some(NodeValue::Term(bytes)) => !is_false(&bytes[1..]),
         Some(NodeValue::Reply(reply)) => pyloop::graph::reply::is_true(reply),
-        Some(NodeValue::Python(made)) => made.is_true,
+        Some(NodeValue::Python(made)) => match (made.is_true, &made.term) {
+            (Some(is_true), _) => is_true,
+            // The result of what a function of Erlang asked for, which is taken as a term.
+            (None, Some(term)) => !is_false(term),
+            (None, None) => true,
+        },
     }
 }
 

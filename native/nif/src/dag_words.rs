@@ -11,10 +11,7 @@ use crate::dag_value::{self, NodeValue};
 pub fn of(value: &Value) -> Result<Words, Reason> {
     let found = match dag_value::of(value) {
         Some(NodeValue::Term(bytes)) => Cursor(&bytes[1..]).words(0),
-        Some(NodeValue::Python(made)) => {
-            let term = made.term.as_deref();
-            term.and_then(|term| Cursor(term).words(0))
-        }
+        Some(NodeValue::Python(made)) => made.term().and_then(|term| Cursor(term).words(0)),
         Some(NodeValue::Reply(reply)) => of_reply(reply, 0),
         _ => None,
     };

@@ -12,6 +12,7 @@ mod current;
 mod dag;
 mod dag_erlang;
 mod dag_graph;
+mod dag_more;
 mod dag_python;
 mod dag_redis;
 mod dag_report;

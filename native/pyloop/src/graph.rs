@@ -8,12 +8,14 @@ mod clients;
 pub mod command;
 pub(crate) mod functions;
 mod lanes;
-pub(crate) mod more;
+pub mod line;
+pub mod more;
 mod nodes;
 mod queue;
 pub mod reply;
 mod report;
 mod run;
+pub mod shape;
 mod stop;
 mod values;
 

@@ -9,7 +9,8 @@ use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::{Attached, Kept, Member, Obj, PyError, PyResult, class};
 
-use super::build::{Built, SHARED, build, items, seconds, text};
+use super::build::{Built, SHARED, build};
+use super::line::{items, seconds, text};
 use super::more::More;
 use super::nodes::{self, Shared, Wish};
 use super::queue::{Duty, Queue};
@@ -180,8 +181,7 @@ impl Asked {
             options = options.partial();
         }
         if option(2)?.is_truthy()? {
-            let names = wanted.iter().filter_map(|index| built.names.get(*index));
-            options = options.want(names.cloned());
+            options = options.want(wanted.iter().filter_map(|index| built.name(*index)));
         }
         Ok(Asked {
             options,

@@ -1,5 +1,6 @@
 //! A node's function asks for more nodes: it gives a graph, and the value of one of its nodes
-//! becomes that of the asking one.
+//! becomes that of the asking one. A run of `py_dag` makes its own graph of it, whose functions run
+//! where its other functions of Python do.
 //!
 //! Thread: attached.
 
@@ -7,11 +8,13 @@ use std::sync::Arc;
 
 use dag::{Expansion, Value};
 use pyrt::module::Args;
-use pyrt::{Obj, PyResult, class};
+use pyrt::{Attached, Obj, PyResult, class};
 
 use super::build::{Built, SHARED};
 use super::functions::{graph_of, inputs_of, wrong};
+use super::line::Line;
 use super::nodes::{Shared, Wish};
+use super::values;
 use crate::own;
 
 /// What `erlang.dag.more` gives.
@@ -21,13 +24,46 @@ pub struct More {
     result: usize,
 }
 
+impl More {
+    /// What a value asks for, in the interpreter whose `erlang._native` this is; most ask for nothing.
+    pub fn of<'a>(native: &Obj<'_>, value: &'a Obj<'_>) -> Option<&'a Self> {
+        let queue = &crate::state(native)?.graphs.queue;
+        let class = queue.more.get()?.get(value.py())?;
+        class::body(value, &class)
+    }
+
+    pub fn lines(&self) -> &[Line] {
+        &self.built.lines
+    }
+
+    /// The names that the graph is given values for.
+    pub fn names(&self) -> &[String] {
+        &self.built.inputs
+    }
+
+    pub fn inputs<'py>(&self, py: Attached<'py>) -> PyResult<'py, Vec<(&str, Obj<'py>)>> {
+        let inputs = self.inputs.iter();
+        let inputs = inputs.map(|(name, value)| Ok((name.as_str(), values::to_python(py, value)?)));
+        inputs.collect()
+    }
+
+    /// The place of the node whose value is wanted.
+    pub fn place(&self) -> usize {
+        self.result
+    }
+
+    /// Its name.
+    pub fn result(&self) -> &str {
+        self.built.name(self.result).unwrap_or_default()
+    }
+}
+
 impl class::Class for More {
     const NAME: &'static std::ffi::CStr = c"erlang._native.DagMore";
     const DOC: &'static std::ffi::CStr = c"Nodes that a node asks for.";
 
     fn repr(&self) -> String {
-        let asked = self.built.names.get(self.result);
-        format!("<more nodes for {}>", asked.map_or("", String::as_str))
+        format!("<more nodes for {}>", self.result())
     }
 
     fn hash(&self) -> u64 {
@@ -81,11 +117,6 @@ pub fn of(value: &Obj<'_>, wish: &Wish) -> Option<Expansion> {
     Some(Expansion {
         graph: more.built.graph.clone(),
         inputs,
-        result: more
-            .built
-            .names
-            .get(more.result)
-            .cloned()
-            .unwrap_or_default(),
+        result: more.result().to_owned(),
     })
 }

@@ -37,7 +37,7 @@ impl Shared {
 }
 
 pub struct Function {
-    pub callable: Kept,
+    pub callable: Arc<Kept>,
     /// The place of the node in its graph.
     pub index: usize,
     /// How many of the values it is given are its arguments.
@@ -81,8 +81,7 @@ pub fn python(name: &str, function: Function, queue: &Arc<Queue>) -> Node {
     })
 }
 
-pub fn redis(name: &str, commands: Commands) -> Node {
-    let commands = Arc::new(commands);
+pub fn redis(name: &str, commands: Arc<Commands>) -> Node {
     Node::io(name, move |given: Given| {
         let commands = commands.clone();
         async move {

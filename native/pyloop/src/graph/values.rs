@@ -39,6 +39,22 @@ impl PyValue {
             is_true,
         })
     }
+
+    /// The value of a node that failed. Where that is the result of an asked graph, who takes it and as
+    /// what is not known yet.
+    pub fn default<'py>(object: Obj<'py>, needs: Needs) -> PyResult<'py, Self> {
+        let words = words(&object, 0);
+        let is_true = match object.is_truthy() {
+            Err(_) if !needs.condition => true,
+            answer => answer?,
+        };
+        let object = Kept::new(object);
+        Ok(PyValue {
+            object,
+            words,
+            is_true,
+        })
+    }
 }
 
 /// Whether a value lets the nodes run that have it as their condition.
