@@ -64,6 +64,34 @@ def test_requests_of_a_client_that_reads_no_answers_wait(our_host):
     assert our_host.run(main) * len(BODY) < MOST
 
 
+def test_the_last_send_of_an_answer_returns_though_the_client_has_not_read_it(host):
+    body = b"x" * MOST
+    sent = []
+
+    async def app(scope, receive, send):
+        await send({**START, "headers": [(b"content-length", b"%d" % len(body))]})
+        await send({"type": "http.response.body", "body": body})
+        sent.append(scope["path"])
+
+    async def main():
+        async with host.serve(app, lifespan="off") as peer:
+            reader, writer = await narrow(peer.port)
+            for path in ("/a", "/b"):
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            while not sent:
+                await asyncio.sleep(0)
+            writer.transport.resume_reading()
+            for _ in range(2):
+                await reader.readuntil(b"\r\n\r\n")
+                assert await reader.readexactly(len(body)) == body
+            while len(sent) < 2:
+                await asyncio.sleep(0)
+            writer.close()
+
+    host.run(main)
+    assert sent == ["/a", "/b"]
+
+
 def masked(first: int, payload: bytes) -> bytes:
     return bytes([first, 0x80 | len(payload)]) + b"\0\0\0\0" + payload
 

@@ -136,6 +136,13 @@ impl Request {
         self.wake(py)
     }
 
+    /// Whether what was sent waits for the peer to read. A complete answer keeps nobody: its connection
+    /// is the next request's, which waits in its place.
+    fn must_wait(&self, py: Attached<'_>) -> bool {
+        let paused = self.connection(py).flags.write_paused.get();
+        paused && !self.gone.get() && !self.out.borrow().is_done()
+    }
+
     /// Whoever waits looks again.
     pub fn wake<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         if self.waiters.borrow().is_empty() {
@@ -171,10 +178,7 @@ impl Request {
         let py = this.py();
         match need {
             Need::Nothing => Ok(Some(Obj::none(py))),
-            Need::Room => {
-                let free = self.gone.get() || !self.connection(py).flags.write_paused.get();
-                Ok(free.then(|| Obj::none(py)))
-            }
+            Need::Room => Ok((!self.must_wait(py)).then(|| Obj::none(py))),
             Need::Event => match &self.socket {
                 Some(session) => ws::event(self, session, py),
                 None => self.event(py),
@@ -235,7 +239,7 @@ fn send<'py>(this: &Obj<'py>, own: &Request, args: &Args<'_, 'py>) -> Answer<'py
     }
     let connection = own.connection(py);
     let types = &connection.server(py).types;
-    if connection.flags.write_paused.get() && !own.gone.get() {
+    if own.must_wait(py) {
         return Wait::make(&types.wait.obj(py), Some(this), Need::Room);
     }
     Ok(types.done.obj(py))
