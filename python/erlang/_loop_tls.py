@@ -34,6 +34,7 @@ class TlsProtocol(sslproto.SSLProtocol):
     # Nothing is received into the buffer of this size: the stream feeds the engine.
     max_size = 256
     _tls: Any = None
+    _leaves = False
     _app_transport_created: bool
 
     def __del__(self) -> None:
@@ -84,6 +85,17 @@ class TlsProtocol(sslproto.SSLProtocol):
         self._call_eof_received()
         self._start_shutdown()
 
+    def _leave(self) -> None:
+        """Ends when what is written is sent, without the peer's close_notify: RFC 8446, 6.1."""
+        self._leaves = True
+        self._start_shutdown()
+        self._end_if_sent()
+
+    def _end_if_sent(self) -> None:
+        waits = self._state is State.SHUTDOWN and self._shutdown_timeout_handle is not None
+        if self._leaves and waits and not self._outgoing.pending:
+            self._on_shutdown_complete(None)
+
     def _abort(self, exc: BaseException | None = None) -> None:
         self._set_state(State.UNWRAPPED)
         if self._transport is not None:
@@ -117,6 +129,7 @@ class TlsProtocol(sslproto.SSLProtocol):
         self._ssl_writing_paused = False
         if self._tls is not None:
             self._tls._set_stream_full(False)
+            self._end_if_sent()
 
 
 def _protocol_class(sslcontext: Any) -> type[sslproto.SSLProtocol]:

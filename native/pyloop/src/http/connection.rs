@@ -130,10 +130,16 @@ impl Connection {
     /// Ends after what was written has gone out.
     pub fn close<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         self.phase.set(Phase::Closed);
-        if let Some(transport) = self.transport.get(py) {
-            let name = self.server(py).types.names.close.get(py);
-            transport.call_named(&name, [])?;
+        let Some(transport) = self.transport.get(py) else {
+            return Ok(());
+        };
+        let server = self.server(py);
+        if server.live.draining.get() && transport.is_exactly(&server.loops.tls.get(py)) {
+            // A peer that never says its own end does not keep the server from ending.
+            transport.call_method(c"_leave", &[])?;
+            return Ok(());
         }
+        transport.call_named(&server.types.names.close.get(py), [])?;
         Ok(())
     }
 

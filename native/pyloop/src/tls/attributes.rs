@@ -19,7 +19,7 @@ macro_rules! entry {
     };
 }
 
-pub(super) static METHODS: [Function; 30] = [
+pub(super) static METHODS: [Function; 31] = [
     entry!(c"write", write, c"Sends data, now or as soon as it can."),
     entry!(c"writelines", writelines, c"Sends pieces of data together."),
     entry!(c"write_eof", write_eof, c"TLS can't end one side only."),
@@ -29,6 +29,11 @@ pub(super) static METHODS: [Function; 30] = [
         close,
         c"Closes after what is queued was sent.",
         sent
+    ),
+    entry!(
+        c"_leave",
+        leave,
+        c"Closes as close() does, but does not wait for the peer to do the same."
     ),
     entry!(c"abort", abort, c"Closes at once.", sent),
     entry!(
@@ -199,6 +204,12 @@ fn close<'py>(_this: &Obj<'py>, tls: &Tls, args: &Args<'_, 'py>) -> Answer<'py> 
     } else {
         tls.control(args.py(), c"_start_shutdown", &[])?;
     }
+    none(args)
+}
+
+fn leave<'py>(_this: &Obj<'py>, tls: &Tls, args: &Args<'_, 'py>) -> Answer<'py> {
+    tls.flags.closed.set(true);
+    tls.control(args.py(), c"_leave", &[])?;
     none(args)
 }
 
