@@ -25,6 +25,8 @@
 -record(state, {
     options :: py_asgi_options:options(),
     sockets :: py_asgi_socket:sockets(),
+    %% Workers with one socket share its connections.
+    share :: pos_integer() | none,
     address :: #{atom() => term()},
     workers = #{} :: #{pos_integer() => #worker{}},
     %% Who waits for the end.
@@ -45,10 +47,15 @@ init(Options) ->
     case py_asgi_socket:listen(Options) of
         {ok, Sockets} ->
             Address = py_asgi_socket:address(Sockets),
-            State = #state{options = Options, sockets = Sockets, address = Address},
+            State = #state{
+                options = Options, sockets = Sockets, share = share(Sockets, Options), address = Address
+            },
             {ok, State, {continue, start}};
         {error, Reason} -> {stop, {shutdown, Reason}}
     end.
+
+share([_], #{workers := Workers}) when Workers > 1 -> erlang:unique_integer([positive]);
+share(_Sockets, _Options) -> none.
 
 -spec handle_continue(start, #state{}) -> {noreply, #state{}}.
 handle_continue(start, #state{options = #{workers := Count, start_timeout := Limit}} = State) ->
@@ -57,9 +64,9 @@ handle_continue(start, #state{options = #{workers := Count, start_timeout := Lim
     {noreply, State#state{workers = lists:foldl(Started, #{}, lists:seq(1, Count))}}.
 
 %% The result comes as `worker_ready' or as its exit, also when it can't even begin.
-started(N, Worker, #state{options = Options, sockets = Sockets}) ->
+started(N, Worker, #state{options = Options, sockets = Sockets, share = Share}) ->
     Socket = lists:nth(1 + (N - 1) rem length(Sockets), Sockets),
-    case py_asgi_worker:start_link(N, py_asgi_socket:fd(Socket), Options) of
+    case py_asgi_worker:start_link(N, py_asgi_socket:fd(Socket), Share, Options) of
         {ok, Pid} ->
             Worker#worker{pid = Pid, status = starting};
         {error, Why} ->

@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/3, ask/2, stop/2, interpreter/1]).
+-export([start_link/4, ask/2, stop/2, interpreter/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -include("py_nif.hrl").
@@ -26,10 +26,12 @@
     waiting = #{} :: #{reference() => gen_server:from()}
 }).
 
-%% `{worker_ready, Number}' comes to the calling process, or the worker ends with the reason.
--spec start_link(pos_integer(), integer(), py_asgi_options:options()) -> gen_server:start_ret().
-start_link(Number, Fd, Options) ->
-    gen_server:start_link(?MODULE, {self(), Number, Fd, Options}, []).
+%% `{worker_ready, Number}' comes to the calling process, or the worker ends with the reason. Workers with
+%% the same `Share' have the same socket, and share its connections.
+-spec start_link(pos_integer(), integer(), pos_integer() | none, py_asgi_options:options()) ->
+    gen_server:start_ret().
+start_link(Number, Fd, Share, Options) ->
+    gen_server:start_link(?MODULE, {self(), Number, Fd, Share, Options}, []).
 
 %% Asks the Python side.
 -spec ask(pid(), info | {reload, Anew :: boolean()}) -> {ok, term()} | {error, py_error:reason()}.
@@ -54,12 +56,12 @@ interpreter(Worker) ->
         exit:{_, _} -> Worker
     end.
 
--spec init({pid(), pos_integer(), integer(), py_asgi_options:options()}) ->
+-spec init({pid(), pos_integer(), integer(), pos_integer() | none, py_asgi_options:options()}) ->
     {ok, #state{}} | {stop, {shutdown, py_error:reason()}}.
-init({Server, Number, Fd, #{mode := Mode, app := App, mounts := Mounts} = Options}) ->
+init({Server, Number, Fd, Share, #{mode := Mode, app := App, mounts := Mounts} = Options}) ->
     process_flag(trap_exit, true),
     Directory = maps:get(app_dir, Options, none),
-    Args = [self(), Fd, App, Mounts, Directory, python_options(Options)],
+    Args = [self(), Fd, Share, App, Mounts, Directory, python_options(Options)],
     {ok, Payload} = py_call:payload(?PYTHON, work, Args, #{}),
     case place(Mode) of
         {ok, Place, Loop} ->

@@ -21,6 +21,8 @@
     stopping_the_application_stops_servers/1,
     a_unix_socket_is_served_and_removed/1,
     several_workers_share_a_socket/1,
+    connections_go_to_the_worker_with_the_fewest/1,
+    a_worker_that_is_stopped_in_its_tracks_gets_no_more_connections/1,
     sub_interpreters_serve_too/1,
     mounts_and_wsgi/1,
     numbers_of_the_moment/1,
@@ -274,6 +276,48 @@ several_workers_share_a_socket(_Config) ->
         end
      || Reuse <- [false, true]
     ].
+
+connections_go_to_the_worker_with_the_fewest(_Config) ->
+    Modes = [loop | [subinterp || py:execution_mode() =/= multi_executor]],
+    [
+        begin
+            {Server, Port} = serve(#{workers => 3, mode => Mode}),
+            %% One after another: the same loop sleeps last each time.
+            Sockets = [asked(Port) || _ <- lists:seq(1, 30)],
+            ?assertEqual([10, 10, 10], connections(Server)),
+            lists:foreach(fun py_http:close/1, lists:sublist(Sockets, 15)),
+            ok = py_test:eventually(fun() -> lists:sum(connections(Server)) =:= 15 end),
+            More = [asked(Port) || _ <- lists:seq(1, 15)],
+            ?assertEqual([10, 10, 10], connections(Server)),
+            lists:foreach(fun py_http:close/1, lists:nthtail(15, Sockets) ++ More),
+            ok = py_asgi:stop(Server)
+        end
+     || Mode <- Modes
+    ].
+
+asked(Port) ->
+    Socket = py_http:connect(Port),
+    {200, _, <<"hello">>} = py_http:ask(Socket, "/"),
+    Socket.
+
+connections(Server) ->
+    {ok, #{workers := Workers}} = py_asgi:info(Server),
+    [Connections || #{connections := Connections} <- Workers].
+
+a_worker_that_is_stopped_in_its_tracks_gets_no_more_connections(_Config) ->
+    {Server, Port} = serve(#{workers => 2}),
+    {_, Loop} = loop_of(Server),
+    ok = py_test:down(Loop),
+    %% Those that were given to it before it was closed are closed with it.
+    ok = py_test:eventually(fun() -> answer(Port, "/") =:= <<"hello">> end),
+    ok = py_test:eventually(fun() ->
+        {ok, #{restarts := Restarts, workers := Workers}} = py_asgi:info(Server),
+        {Restarts, [Status || #{status := Status} <- Workers]} =:= {1, [up, up]}
+    end),
+    Sockets = [asked(Port) || _ <- lists:seq(1, 10)],
+    ?assertEqual([5, 5], connections(Server)),
+    lists:foreach(fun py_http:close/1, Sockets),
+    ok = py_asgi:stop(Server).
 
 sub_interpreters_serve_too(_Config) ->
     case py:execution_mode() of

@@ -15,6 +15,7 @@ mod respond;
 mod run;
 mod scope;
 mod server;
+mod share;
 mod status;
 mod types;
 mod wait;

@@ -10,6 +10,7 @@ use pyrt::{Obj, PyResult};
 use reactor::turn::Post;
 
 use crate::event_loop::{LoopCore, Work};
+use crate::types::Types;
 
 /// Something to do on a loop's thread.
 pub trait Visit: Send {
@@ -24,8 +25,11 @@ pub struct Visitors(Post<Work>);
 impl Visitors {
     /// The way to a loop object. `None`: it is no `ErlangEventLoop`, or this module is not ready.
     pub fn of(native: &Obj<'_>, event_loop: &Obj<'_>) -> Option<Self> {
-        let class = &crate::state(native)?.loops.core;
-        if !event_loop.is_subtype(&class.get(native.py())) {
+        Self::to(&crate::state(native)?.loops, event_loop)
+    }
+
+    pub(crate) fn to(types: &Types, event_loop: &Obj<'_>) -> Option<Self> {
+        if !event_loop.is_subtype(&types.core.get(event_loop.py())) {
             return None;
         }
         Some(Visitors(LoopCore::of(event_loop).visitors()))

@@ -25,16 +25,18 @@ App = tuple[str, str]
 async def work(
     owner: Pid,
     fd: int,
+    share: int | None,
     app: App,
     mounts: list[tuple[str, App]],
     directory: str | None,
     options: dict[str, Any],
 ) -> None:
-    """Serves on a copy of `fd` until it is told to stop; cancelled, it ends at once."""
+    """Serves on a copy of `fd` until it is told to stop; cancelled, it ends at once. Workers with
+    the same `share` accept from the same socket."""
     if directory is not None and directory not in sys.path:
         sys.path.insert(0, directory)
     made = await make(app, mounts)
-    server = Server(made, Options(fd=os.dup(fd), **options))
+    server = Server(made, Options(fd=os.dup(fd), **options), share)
     await server.start()
     worker = Worker(owner, server, app, mounts)
     try:

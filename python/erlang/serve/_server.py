@@ -10,12 +10,16 @@ import logging
 import os
 import socket
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from erlang._native import HttpServer
 from erlang.serve._lifespan import Lifespan, LifespanFailed
 from erlang.serve._load import as_asgi3
 from erlang.serve._options import Options
+from erlang.serve._share import SharedSocket
+
+if TYPE_CHECKING:
+    import ssl
 
 logger = logging.getLogger("erlang.serve")
 access_logger = logging.getLogger("erlang.serve.access")
@@ -24,24 +28,28 @@ access_logger = logging.getLogger("erlang.serve.access")
 class Server:
     """Serves one application on the running loop."""
 
-    def __init__(self, app: Any, options: Options | None = None) -> None:
+    def __init__(self, app: Any, options: Options | None = None, share: int | None = None) -> None:
+        """Servers with the same number as `share` have the same `fd`, and share connections."""
         self.options = options or Options()
+        self._share = share
         self._app = as_asgi3(app)
         self._core = HttpServer()
         self._lifespan = Lifespan(self._app, self.options.lifespan)
         self._listener: asyncio.Server | None = None
         self._empty: asyncio.Future[None] | None = None
         self._endings: set[asyncio.Task[None]] = set()
+        self._secure: ssl.SSLContext | None = None
+        self._taken: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Starts the application, then listens."""
         loop = asyncio.get_running_loop()
-        secure = self.options.ssl_context()
+        self._secure = self.options.ssl_context()
         await self._lifespan.startup()
         state = self._lifespan.state
         self._core.start(loop, self._app, state, self, self._native_options())
         try:
-            await self._listen(loop, secure)
+            await self._listen(loop)
         except BaseException:
             await self._lifespan.shutdown()
             raise
@@ -51,13 +59,13 @@ class Server:
         logs = self.options.access_log and access_logger.isEnabledFor(logging.INFO)
         return {**options, "access_log": logs}
 
-    async def _listen(self, loop: asyncio.AbstractEventLoop, secure: Any) -> None:
+    async def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         options, factory = self.options, self._core.connection
-        common: dict[str, Any] = {"backlog": options.backlog, "ssl": secure}
+        common: dict[str, Any] = {"backlog": options.backlog, "ssl": self._secure}
         if options.uds is not None:
             self._listener = await loop.create_unix_server(factory, options.uds, **common)
         elif options.fd is not None:
-            sock = socket.socket(fileno=options.fd)
+            sock = self._socket(options.fd)
             if sock.family == socket.AF_UNIX:
                 self._listener = await loop.create_unix_server(factory, sock=sock, **common)
             else:
@@ -66,6 +74,36 @@ class Server:
             self._listener = await loop.create_server(
                 factory, options.host, options.port, reuse_port=options.reuse_port, **common
             )
+
+    def _socket(self, fd: int) -> socket.socket:
+        if self._share is None:
+            return socket.socket(fileno=fd)
+        sock = SharedSocket.of(fd, self._core)
+        try:
+            self._core.share(self._share, self._take)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _take(self, fd: int) -> None:
+        """A connection that another server has accepted."""
+        sock = socket.socket(fileno=fd)
+        if self._listener is None:
+            sock.close()
+            return
+        sock.setblocking(False)
+        loop = asyncio.get_running_loop()
+        taking = loop.connect_accepted_socket(self._core.connection, sock, ssl=self._secure)
+        task = loop.create_task(taking)
+        self._taken.add(task)
+        task.add_done_callback(self._took)
+
+    def _took(self, task: asyncio.Task[Any]) -> None:
+        self._taken.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            logger.debug("a connection was not made", exc_info=error)
 
     @property
     def addresses(self) -> list[Any]:

@@ -36,7 +36,7 @@ pub(crate) fn lend<'a>(fd: RawFd) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-pub(super) fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
+pub(crate) fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
     let fd = args.want(0, "fd")?;
     let number = if fd.is_int() {
         fd.as_i64()?

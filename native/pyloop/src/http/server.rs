@@ -6,6 +6,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use pyrt::error::Builtin;
@@ -14,6 +15,7 @@ use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
 
 use super::config::Config;
 use super::connection::Connection;
+use super::share::Membership;
 use super::types::Types;
 
 mod attributes;
@@ -43,6 +45,9 @@ pub struct Parts {
 #[derive(Default)]
 pub struct Live {
     pub connections: RefCell<HashMap<u64, Member>>,
+    /// Their number, for other servers of the same socket.
+    open: Arc<AtomicUsize>,
+    share: RefCell<Option<Membership>>,
     /// Tasks of applications that did not end at once.
     pub tasks: RefCell<HashMap<u64, Member>>,
     next: Cell<u64>,
@@ -61,6 +66,14 @@ pub struct Server {
     pub loops: Arc<crate::types::Types>,
     parts: OnceCell<Parts>,
     pub live: Live,
+}
+
+impl Live {
+    fn note_open(&self) {
+        // Relaxed: a number for others, who have no other interest in them.
+        self.open
+            .store(self.connections.borrow().len(), Ordering::Relaxed);
+    }
 }
 
 impl Server {
@@ -111,6 +124,7 @@ impl Server {
     ) -> PyResult<'py, ()> {
         let member = Member::new(connection.clone());
         self.live.connections.borrow_mut().insert(id, member);
+        self.live.note_open();
         if !self.live.ticking.get() {
             self.set_date();
             self.tick_later(this)?;
@@ -120,6 +134,7 @@ impl Server {
 
     pub fn left<'py>(&self, py: Attached<'py>, id: u64) -> PyResult<'py, ()> {
         let left = self.live.connections.borrow_mut().remove(&id);
+        self.live.note_open();
         drop(left);
         self.tell_if_empty(py)
     }
@@ -240,6 +255,7 @@ impl Native for Server {
                 place.set(None);
             }
         }
+        drop(self.live.share.take());
         drop(self.live.connections.take());
         drop(self.live.tasks.take());
     }

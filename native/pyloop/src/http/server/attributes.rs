@@ -1,17 +1,23 @@
 //! What Python sees of a server.
 
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::Arc;
+
 use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter};
 use pyrt::{Obj, Place, PyError, PyResult, getter, method};
 
 use super::{Parts, Server};
+use crate::event_loop::watch::want_fd;
 use crate::http::config::Config;
 use crate::http::connection::{self, Connection};
+use crate::http::share::Membership;
+use crate::visit::Visitors;
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 9] = [
+pub(super) static METHODS: [Function; 12] = [
     method!(
         Server,
         c"start",
@@ -23,6 +29,24 @@ pub(super) static METHODS: [Function; 9] = [
         c"connection",
         new_connection,
         c"connection()\n--\n\nThe protocol of one connection, for loop.create_server."
+    ),
+    method!(
+        Server,
+        c"share",
+        share,
+        c"share(number, taker)\n--\n\nOther servers of that number pass connections to `taker`."
+    ),
+    method!(
+        Server,
+        c"pass_on",
+        pass_on,
+        c"pass_on(fd)\n--\n\nWhether another server has taken this connection."
+    ),
+    method!(
+        Server,
+        c"settle",
+        settle,
+        c"settle()\n--\n\nNo connection waits to be accepted now."
     ),
     method!(
         Server,
@@ -100,6 +124,39 @@ fn new_connection<'py>(this: &Obj<'py>, _: &Server, _: &Args<'_, 'py>) -> Answer
     connection::make(this)
 }
 
+fn share<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let number = args.want(0, "number")?.as_i64()?.unwrap_or_default();
+    let taker = args.want(1, "taker")?;
+    let Some(way) = Visitors::to(&server.loops, &server.event_loop(py)?) else {
+        let text = "connections are shared on loops of this package only";
+        return Err(PyError::new(py, Builtin::TypeError, text));
+    };
+    let open = Arc::clone(&server.live.open);
+    let share = Membership::new(number, open, way, &taker);
+    let before = server.live.share.replace(Some(share));
+    drop(before);
+    Ok(Obj::none(py))
+}
+
+fn pass_on<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let fd = want_fd(args)?;
+    let Some(share) = &*server.live.share.borrow() else {
+        return Ok(Obj::bool(args.py(), false));
+    };
+    // SAFETY: the caller owns it, and has nothing else that closes it.
+    let connection = unsafe { OwnedFd::from_raw_fd(fd) };
+    let passed = share.pass_on(connection).map_err(|kept| kept.into_raw_fd());
+    Ok(Obj::bool(args.py(), passed.is_ok()))
+}
+
+fn settle<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    if let Some(share) = &*server.live.share.borrow() {
+        share.settle();
+    }
+    Ok(Obj::none(args.py()))
+}
+
 fn reload<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
     let py = args.py();
     let parts = server.parts(py)?;
@@ -111,6 +168,7 @@ fn reload<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answe
 fn stop<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
     let py = args.py();
     server.live.draining.set(true);
+    drop(server.live.share.take());
     for connection in server.all(py) {
         Connection::of(&connection).stop(&connection)?;
     }
