@@ -13,13 +13,15 @@ from contextlib import suppress
 from typing import Any, get_type_hints
 
 import erlang
-from erlang.serve._crew import KINDS, Failed, Order, check_kind, leave
+from erlang.serve._crew import KINDS, Failed, Order, best_kind, check_kind, leave
 from erlang.serve._load import load
 from erlang.serve._options import Options
 from erlang.serve._server import Server
 from erlang.serve._supervise import Supervisor, address_text, listen, say
 from erlang.serve._worker import LOG_FORMAT, TOLD_IN_A_SENTENCE
 
+#: No server of a node has this number.
+SHARE = -1
 HELP = {
     "host": "the address to listen on",
     "port": "the port; 0 for any free one",
@@ -100,13 +102,20 @@ async def main(app: Any, options: Options) -> None:
 
 
 async def supervise(order: Order, given: dict[str, Any]) -> None:
-    listeners = listen(order.options, given["workers"])
+    kind, count = given["worker_kind"], given["workers"]
+    if given["reload"]:
+        kind = "processes"
+    elif kind == "auto":
+        kind = best_kind()
+    if kind != "processes":
+        order = dataclasses.replace(order, share=SHARE)
+    listeners = listen(order.options, count if kind == "processes" else 1)
     try:
         supervisor = Supervisor(order, listeners)
         if given["reload"]:
             await supervisor.reload(given["reload_dir"] or [sys.path[0]])
         else:
-            await supervisor.crew(given["worker_kind"], given["workers"])
+            await supervisor.crew(kind, count)
     finally:
         for listener in listeners:
             listener.close()

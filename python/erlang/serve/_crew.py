@@ -30,6 +30,8 @@ class Order:
     factory: bool
     log_level: str
     options: Options
+    #: Workers of one process have one socket, and share its connections.
+    share: int | None = None
 
     def text(self, listener: int, ready: int, stop: int) -> str:
         options = dataclasses.replace(self.options, fd=listener, uds=None)
@@ -40,6 +42,7 @@ class Order:
                 "log_level": self.log_level,
                 "options": dataclasses.asdict(options),
                 "path": sys.path,
+                "share": self.share,
                 "ready": ready,
                 "stop": stop,
             }

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from erlang.serve._crew import Failed, Order, Worker, best_kind
+from erlang.serve._crew import Failed, Order, Worker
 from erlang.serve._watch import Watch
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ RELOAD_STOP_TIMEOUT = 2.0
 
 
 def listen(options: Options, count: int) -> list[socket.socket]:
-    """A socket for each worker, all on the same port: the kernel spreads connections over them.
-    From a single one the worker that is awake would take them all, and keep them."""
+    """So many sockets, all on the same port: the kernel spreads connections over them."""
     if options.fd is not None:
         return [socket.socket(fileno=options.fd)]
     if options.uds is not None:
@@ -39,13 +38,15 @@ def listen(options: Options, count: int) -> list[socket.socket]:
         options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     family, address = found[0][0], found[0][4][:2]
-    if not options.reuse_port:
+    several = count > 1
+    if several and not options.reuse_port:
         # Another server there must not go unnoticed.
         socket.create_server(address, family=family).close()
+    reuse_port = several or options.reuse_port
     listeners: list[socket.socket] = []
     for _ in range(count):
         listener = socket.create_server(
-            address, family=family, backlog=options.backlog, reuse_port=True
+            address, family=family, backlog=options.backlog, reuse_port=reuse_port
         )
         listeners.append(listener)
         address = listener.getsockname()[:2]
@@ -73,7 +74,6 @@ class Supervisor:
 
     async def crew(self, kind: str, count: int) -> None:
         """Serves with so many workers until a signal comes."""
-        kind = best_kind() if kind == "auto" else kind
         await self._start(kind, count)
         say(f"serving on {self._address()} with {count} {kind}")
         stop = asyncio.create_task(self._stop.wait())

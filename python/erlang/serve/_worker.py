@@ -25,8 +25,9 @@ TOLD_IN_A_SENTENCE = (AppNotFound, LifespanFailed, OSError, ValueError)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
-async def _serve(app: Any, options: Options, ready: int, stop: int) -> None:
-    server = Server(app, options)
+async def _serve(app: Any, order: dict[str, Any]) -> None:
+    ready, stop = order["ready"], order["stop"]
+    server = Server(app, Options(**order["options"]), order["share"])
     await server.start()
     tell(ready, None)
     loop = asyncio.get_running_loop()
@@ -50,9 +51,8 @@ def work(text: str) -> None:
     ready, stop = order["ready"], order["stop"]
     try:
         logging.basicConfig(level=order["log_level"], format=LOG_FORMAT)
-        options = Options(**order["options"])
         app = load(order["app"], factory=order["factory"])
-        erlang.run(_serve(app, options, ready, stop))
+        erlang.run(_serve(app, order))
     except Exception as error:
         if not isinstance(error, TOLD_IN_A_SENTENCE):
             logging.getLogger("erlang.serve").error("a worker could not serve", exc_info=error)
