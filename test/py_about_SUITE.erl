@@ -15,7 +15,8 @@
     the_next_callback_knows_nothing_of_it/1,
     what_python_can_not_take_is_told_in_words/1,
     log_records_carry_it/1,
-    waiters_are_counted/1
+    waiters_are_counted/1,
+    a_coroutine_that_was_cancelled_waits_no_more/1
 ]).
 -export([log/2]).
 
@@ -175,6 +176,43 @@ waiters_are_counted(_Config) ->
     [Pid ! go_on || Pid <- Held],
     ?assertEqual([{ok, <<"held">>}, {ok, <<"held">>}], [py:await(Thread), py:await(Task)]),
     ok = py_test:eventually(fun() -> waiters() =:= Before end).
+
+a_coroutine_that_was_cancelled_waits_no_more(_Config) ->
+    Self = self(),
+    ok = py:register_function(hold, fun([]) ->
+        Self ! {held, self()},
+        receive
+            go_on -> held
+        end
+    end),
+    #{coroutines := Before} = waiters(),
+    Waiting = fun(Count) ->
+        py_test:eventually(fun() -> maps:get(coroutines, waiters()) =:= Before + Count end)
+    end,
+    Task = py:async_call(py_abouts, await_call, [hold]),
+    {held, Cancelled} = py_test:message(),
+    ok = Waiting(1),
+    ok = py:cancel(Task),
+    %% The function goes on; nobody waits for it.
+    ok = Waiting(0),
+    %% In the coroutine itself.
+    ok = py:register_function(begun, fun([]) ->
+        Self ! {asks, self()},
+        receive
+            begun -> true
+        end
+    end),
+    GivesUp = py:async_call(py_abouts, gives_up, [hold]),
+    [{asks, Asks}, {held, GivenUp}] = lists:sort([py_test:message() || _ <- [1, 2]]),
+    Asks ! begun,
+    ?assertEqual({ok, true}, py:await(GivesUp)),
+    ok = Waiting(0),
+    %% Late answers do no harm: the processes that gave them run the next functions.
+    [Pid ! go_on || Pid <- [Cancelled, GivenUp]],
+    Next = [py:async_call(py_abouts, await_call, [hold]) || _ <- [1, 2, 3]],
+    [Pid ! go_on || {held, Pid} <- [py_test:message() || _ <- Next]],
+    ?assertEqual([{ok, <<"held">>} || _ <- Next], [py:await(Each) || Each <- Next]),
+    ok = Waiting(0).
 
 waiters() ->
     #{waiters := #{threads := _, coroutines := _, tasks := _} = Waiters} = py:stats(),

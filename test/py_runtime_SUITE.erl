@@ -27,6 +27,7 @@
     async_04_who_gives_up_takes_nothing/1,
     async_04_a_mailbox_of_its_own/1,
     async_04_a_call_that_times_out_cancels_its_tasks/1,
+    async_04_a_call_that_was_given_up_waits_no_more/1,
     async_04_curio_talks_by_a_queue/1,
     a_call_that_waits_for_its_own_loop_is_refused/1,
     a_call_that_does_not_wait_for_its_loop_is_answered/1
@@ -273,6 +274,22 @@ async_04_a_call_that_times_out_cancels_its_tasks(_Config) ->
         ok = py_test:message(<<"waits">>),
         ?assertReason(timeout, py:await(Ref, 10)),
         ok = py_test:message(<<"over">>)
+    end).
+
+async_04_a_call_that_was_given_up_waits_no_more(_Config) ->
+    Waiting = fun() -> maps:get(coroutines, maps:get(waiters, py:stats())) end,
+    Before = Waiting(),
+    Self = self(),
+    ok = py:register_function(runtime_hold, fun([]) ->
+        Monitor = monitor(process, Self),
+        receive
+            {'DOWN', Monitor, process, Self, _} -> gone
+        end
+    end),
+    %% In the others a thread waits.
+    each([<<"Asyncio">>, <<"AnyIO">>, <<"AnyIOOnTrio">>, <<"Trio">>], fun(Start) ->
+        ?assertEqual({ok, <<"left">>}, py:await(Start(leaves, []))),
+        ok = py_test:eventually(fun() -> Waiting() =:= Before end)
     end).
 
 %% Runs a test under each model: it starts coroutines of the set by a fun.

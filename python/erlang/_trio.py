@@ -73,6 +73,8 @@ async def ask(name: str, *args: object, abandoned: Callable[[Answer], None] | No
         answer.remove_done_callback(answered)
         if abandoned is not None:
             abandoned(answer)
+        else:
+            answer.cancel()
         return trio.lowlevel.Abort.SUCCEEDED
 
     answer.add_done_callback(answered)

@@ -1,9 +1,11 @@
 """What code in Python knows of its caller, and tells Erlang."""
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import threading
+import weakref
 
 import erlang
 
@@ -43,6 +45,20 @@ def call(name):
 
 async def await_call(name):
     return await erlang.async_call(name)
+
+
+async def gives_up(name):
+    """Cancels its question; whether nobody keeps the future any more."""
+    future = erlang.async_call(name)
+    await erlang.async_call("begun")
+    kept = weakref.ref(future)
+    future.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await future
+    del future
+    # What hears of the end of a future is called in the next turn.
+    await asyncio.sleep(0)
+    return kept() is None
 
 
 async def items():

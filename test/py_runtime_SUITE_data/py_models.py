@@ -155,6 +155,12 @@ async def gives_up(kit, channel):
     return await channel.areceive()
 
 
+async def leaves(kit):
+    async with kit.briefly(0.02):
+        await erlang.async_call("runtime_hold")
+    return "left"
+
+
 async def mailbox(kit):
     caller, own = erlang.self(), erlang.receive()
     erlang.send(caller, ("mine", erlang.self()))

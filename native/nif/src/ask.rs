@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use crew::sync::lock;
 use pyloop::{Visit, Visitors};
+use pyrt::class::{self, Class};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
-use pyrt::{Kept, Obj, PyError, PyResult};
+use pyrt::{Attached, Kept, Obj, PyError, PyResult};
 
 use crate::callback::{self, Answer};
 use crate::interp::Interp;
@@ -44,6 +45,14 @@ impl Asked {
         if !self.way.post(Box::new(told)) {
             // The loop is closed: nobody waits any more.
             release::soon();
+        }
+    }
+
+    /// Nobody waits for the answer.
+    pub fn release(&self, py: Attached<'_>) {
+        let future = lock(&self.future).take();
+        if let Some(future) = future {
+            future.release(py);
         }
     }
 }
@@ -120,11 +129,42 @@ pub fn ask<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'p
     };
     let bytes = py_module::encode_args(py, &host, args, 3)?;
     let asked = Asked::new(way, interp.clone(), Kept::new((*future).clone()));
-    if callback::ask(current.as_ref(), asked, name.as_utf8()?, &bytes) {
-        return Ok(Obj::bool(py, true));
+    let Some(id) = callback::ask(current.as_ref(), asked, name.as_utf8()?, &bytes) else {
+        let text = "erlang_python is not running: start the application first";
+        return Err(PyError::new(py, Builtin::RuntimeError, text));
+    };
+    if let Some(over) = interp.tasks.over(py, id)? {
+        future.call_method(c"add_done_callback", &[&over])?;
     }
-    let text = "erlang_python is not running: start the application first";
-    Err(PyError::new(py, Builtin::RuntimeError, text))
+    Ok(Obj::bool(py, true))
+}
+
+/// Called when the future is over, which it is without an answer if it was cancelled.
+pub struct Over(pub u64);
+
+impl Class for Over {
+    const NAME: &'static std::ffi::CStr = c"erlang._node.Over";
+    const DOC: &'static std::ffi::CStr = c"Takes a future off the list of those that wait.";
+
+    fn repr(&self) -> String {
+        format!("<erlang question {}>", self.0)
+    }
+
+    fn hash(&self) -> u64 {
+        self.0
+    }
+
+    fn equal(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    const CALL: Option<for<'a, 'py> fn(&Obj<'py>, &Obj<'py>) -> PyResult<'py, Obj<'py>>> =
+        Some(|this, _args| {
+            if let Some(over) = class::body::<Over>(this, &this.type_of()) {
+                callback::abandon(this.py(), over.0);
+            }
+            Ok(Obj::none(this.py()))
+        });
 }
 
 /// `begin_loop()`: the loop of this sub-interpreter gets its thread. `False`: it has none.

@@ -107,15 +107,15 @@ pub fn call(
     answer
 }
 
-/// The same for a coroutine, which goes on when the answer is there. `false`: not running.
-pub fn ask(current: Option<&Current>, asked: Asked, name: &str, args: &[u8]) -> bool {
+/// The same for a coroutine, which goes on when the answer is there. `None`: not running.
+pub fn ask(current: Option<&Current>, asked: Asked, name: &str, args: &[u8]) -> Option<u64> {
     CALLS.fetch_add(1, Ordering::Relaxed);
     let (id, waiter) = register(Who::Task(asked));
-    let sent = executor::dispatch(id, &waiter, current, name, args);
-    if !sent {
+    if !executor::dispatch(id, &waiter, current, name, args) {
         forget(id);
+        return None;
     }
-    sent
+    Some(id)
 }
 
 fn register(who: Who) -> (u64, Arc<Waiter>) {
@@ -133,9 +133,16 @@ fn register(who: Who) -> (u64, Arc<Waiter>) {
     (id, waiter)
 }
 
-fn forget(id: u64) {
-    if let Some(waiters) = &mut *lock(&WAITERS) {
-        waiters.remove(&id);
+fn forget(id: u64) -> Option<Arc<Waiter>> {
+    lock(&WAITERS).as_mut()?.remove(&id)
+}
+
+/// The future of a coroutine is over: if that is not by its answer, the answer will be dropped.
+pub fn abandon(py: Attached<'_>, id: u64) {
+    if let Some(waiter) = forget(id)
+        && let Who::Task(asked) = &waiter.who
+    {
+        asked.release(py);
     }
 }
 

@@ -8,6 +8,7 @@ use pyrt::class::{self, Class};
 use pyrt::coroutine::{context_var, get_context_var, set_context_var};
 use pyrt::{Attached, Kept, Obj, PyResult, call};
 
+use crate::ask::Over;
 use crate::current::Current;
 use crate::event_loop::{self, Loop};
 use crate::job::Job;
@@ -17,6 +18,7 @@ use crate::stream_task;
 pub struct Classes {
     running: Kept,
     done: Kept,
+    over: Kept,
     /// The context variable whose value is a `Running`: inherited by all that a task starts.
     variable: Kept,
     pub streams: stream_task::Classes,
@@ -28,6 +30,7 @@ impl Classes {
         Ok(Classes {
             running: Kept::new(class::make::<Running>(&module)?),
             done: Kept::new(class::make::<Done>(&module)?),
+            over: Kept::new(class::make::<Over>(&module)?),
             variable: Kept::new(context_var(py, c"erlang.current")?),
             streams: stream_task::Classes::make(&module)?,
         })
@@ -68,6 +71,14 @@ impl Classes {
             id,
         };
         class::instance(&class, done).map(Some)
+    }
+
+    /// The same for a future that waits for Erlang.
+    pub fn over<'py>(&self, py: Attached<'py>, id: u64) -> PyResult<'py, Option<Obj<'py>>> {
+        match self.over.get(py) {
+            Some(class) => class::instance(&class, Over(id)).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
