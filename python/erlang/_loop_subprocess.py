@@ -123,6 +123,11 @@ class ErlangSubprocessTransport(transports.SubprocessTransport):
         self._returncode = returncode
         self._loop.call_soon(self._protocol.process_exited)
         self._try_finish()
+        # A pipe may stay open for long: whatever the process has started has it, too.
+        for waiter in self._exit_waiters:
+            if not waiter.done():
+                waiter.set_result(returncode)
+        self._exit_waiters = []
 
     def _try_finish(self) -> None:
         """Once the process has ended and its pipes are closed, the connection is lost."""
@@ -133,14 +138,10 @@ class ErlangSubprocessTransport(transports.SubprocessTransport):
         try:
             self._protocol.connection_lost(None)
         finally:
-            for waiter in self._exit_waiters:
-                if not waiter.cancelled():
-                    waiter.set_result(self._returncode)
-            self._exit_waiters = []
             self._loop = self._proc = self._protocol = None
 
     async def _wait(self) -> int:
-        """The exit status, when the process has ended and its pipes are closed."""
+        """The exit status, when the process has ended."""
         if self._returncode is not None:
             return self._returncode
         waiter = self._loop.create_future()

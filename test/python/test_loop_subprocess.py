@@ -198,6 +198,32 @@ def test_the_connection_outlives_the_process_while_a_pipe_is_open(loop: Loop) ->
     run(loop, scenario)
 
 
+def test_wait_is_over_with_the_process_though_a_pipe_is_open() -> None:
+    # asyncio's loop waits for the pipe, too, in its older releases.
+    loop = erlang.new_event_loop()
+
+    async def scenario() -> None:
+        process = await asyncio.create_subprocess_exec(
+            # The grandchild keeps both pipes open until its input ends.
+            "sh",
+            "-c",
+            "exec 3<&0; (echo begun; read line <&3; echo over) & wait",
+            stdin=PIPE,
+            stdout=PIPE,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        waits = asyncio.ensure_future(process.wait())
+        assert await process.stdout.readline() == b"begun\n"
+        process.kill()
+        assert await waits == -signal.SIGKILL
+        process.stdin.close()
+        assert await process.stdout.read() == b"over\n"
+
+    run(loop, scenario)
+    loop.close()
+
+
 def test_both_outputs_may_be_one_pipe(loop: Loop) -> None:
     async def scenario() -> None:
         process = await asyncio.create_subprocess_exec(
