@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 from asyncio import base_events, exceptions
+from contextlib import suppress
 from typing import Any
 
 
@@ -132,11 +133,13 @@ class Sockets:
         self, sock: Any, file: Any, offset: int, count: int | None
     ) -> int:
         fileno, size = _file_of(file)
+        if not (size or count):
+            return 0
         # Above this, 32-bit systems raise OverflowError.
         most = sys.maxsize // 2 + 1
         sent = 0
         try:
-            while size or count:
+            while True:
                 left = most if count is None else min(count - sent, most)
                 try:
                     more = os.sendfile(sock.fileno(), fileno, offset + sent, left)
@@ -157,7 +160,8 @@ class Sockets:
                         break
                 await self._sock_ready(sock, True)
         finally:
-            if sent:
+            # What is no file of that kind has no place in it.
+            with suppress(OSError):
                 os.lseek(fileno, offset + sent, os.SEEK_SET)
         return sent
 

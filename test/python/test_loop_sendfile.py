@@ -10,6 +10,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
+import erlang
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -67,6 +69,49 @@ def test_a_file_or_a_part_of_it_is_sent(
         assert file.tell() == offset + sent
 
     run(loop, scenario)
+
+
+def test_a_file_is_left_where_the_sending_ended_though_that_was_at_once(
+    pair: Any, file: IO[bytes]
+) -> None:
+    # asyncio's loop leaves it where it was, in its older releases.
+    loop = erlang.new_event_loop()
+
+    async def scenario() -> None:
+        file.seek(123)
+        assert await loop.sock_sendfile(pair[0], file, SIZE, fallback=False) == 0
+        assert file.tell() == SIZE
+
+    run(loop, scenario)
+    loop.close()
+
+
+def test_what_has_no_places_is_read_and_sent(pair: Any) -> None:
+    # asyncio's loop looks for one even so, in its newer releases.
+    loop = erlang.new_event_loop()
+
+    class Pipe:
+        def __init__(self, reading: int) -> None:
+            self.reading = reading
+
+        def fileno(self) -> int:
+            return self.reading
+
+        def readinto(self, buffer: bytearray) -> int:
+            return os.readv(self.reading, [buffer])
+
+    async def scenario() -> None:
+        reading, writing = os.pipe()
+        os.write(writing, b"of a pipe")
+        os.close(writing)
+        file: Any = Pipe(reading)
+        assert await loop.sock_sendfile(pair[0], file, 0, 9) == 9
+        os.close(reading)
+        assert await loop.sock_recv(pair[1], 100) == b"of a pipe"
+
+    run(loop, scenario)
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
 
 
 def test_an_empty_file_sends_nothing(loop: Loop, pair: Any, tmp_path: Path) -> None:
