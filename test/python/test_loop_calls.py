@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import gc
 import subprocess
@@ -322,3 +323,28 @@ def test_importing_erlang_does_not_import_asyncio() -> None:
         "import sys, erlang; assert 'asyncio' not in sys.modules; erlang.new_event_loop().close()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_loop_makes_the_tasks_and_futures_that_asyncio_has(
+    monkeypatch: pytest.MonkeyPatch, loop: Loop
+) -> None:
+    class Task(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
+        pass
+
+    class Future(asyncio.futures._PyFuture):  # type: ignore[name-defined,misc]
+        pass
+
+    for module in (asyncio, asyncio.tasks):
+        monkeypatch.setattr(module, "Task", Task)
+    for module in (asyncio, asyncio.futures):
+        monkeypatch.setattr(module, "Future", Future)
+
+    async def main() -> int:
+        return 7
+
+    # The one of the fixture knew others, if it is ours.
+    with contextlib.closing(type(loop)()) as new:
+        assert type(new.create_future()) is Future
+        task = new.create_task(main())
+        assert type(task) is Task
+        assert new.run_until_complete(task) == 7

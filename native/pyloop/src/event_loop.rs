@@ -101,6 +101,8 @@ pub struct Tasks {
     factory: Place,
     /// The dict `{"loop": loop}` that plain ones are made with.
     options: Place,
+    /// When the loop was made, the classes of asyncio were not those we know: it makes them itself.
+    replaced: bool,
 }
 
 pub type LoopReactor = Reactor<Work, Source>;
@@ -284,7 +286,7 @@ impl Native for LoopCore {
             let text = "erlang._native is not initialised";
             return Err(PyError::new(py, Builtin::SystemError, text));
         };
-        state.loops.asyncio(py)?;
+        let replaced = state.loops.asyncio(py)?.is_replaced(py)?;
         let reactor = LoopReactor::new(usize::MAX).map_err(|error| PyError::from_io(py, &error))?;
         let post = reactor.poster();
         let reactor = Box::into_raw(Box::new(reactor));
@@ -308,7 +310,10 @@ impl Native for LoopCore {
                 flushes: RefCell::default(),
                 visited: Cell::new(false),
             },
-            tasks: Tasks::default(),
+            tasks: Tasks {
+                replaced,
+                ..Tasks::default()
+            },
             stopwatch: Stopwatch::default(),
             stale: AtomicUsize::new(0),
         })

@@ -107,6 +107,13 @@ impl Types {
 }
 
 impl Asyncio {
+    /// Whether a program has put other classes of futures and tasks in their place.
+    pub fn is_replaced<'py>(&self, py: Attached<'py>) -> PyResult<'py, bool> {
+        let module = import_c(py, c"asyncio")?;
+        let task = module.getattr_c(c"Task")?;
+        Ok(!self.task.is(&task) || !self.future.is(&module.getattr_c(c"Future")?))
+    }
+
     fn find(py: Attached<'_>) -> PyResult<'_, Self> {
         let module = import_c(py, c"asyncio")?;
         let member = |name| module.getattr_c(name).map(Member::new);

@@ -2,6 +2,7 @@
 //!
 //! Thread: the loop's own, or any other by way of the inbox.
 
+use pyrt::call::import_c;
 use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
@@ -249,6 +250,10 @@ impl LoopCore {
     /// `Future(loop=loop)`
     pub(super) fn future<'py>(&self, this: &Obj<'py>) -> Answer<'py> {
         let py = this.py();
+        if self.tasks.replaced {
+            let class = import_c(py, c"asyncio")?.getattr_c(c"Future")?;
+            return class.call_with(&Obj::tuple(py, std::iter::empty())?, &self.options(this)?);
+        }
         let asyncio = self.types.asyncio(py)?;
         let nothing = asyncio.nothing.get(py);
         asyncio
@@ -274,7 +279,8 @@ pub(super) fn create_task<'py>(
 ) -> Answer<'py> {
     let py = args.py();
     core.check_closed(py)?;
-    if args.len() == 1 && !core.debug.get() && !core.tasks.factory.is_some() {
+    let tasks = &core.tasks;
+    if args.len() == 1 && !core.debug.get() && !tasks.factory.is_some() && !tasks.replaced {
         let asyncio = core.types.asyncio(py)?;
         let coroutine = args.want(0, "coro")?;
         let context = args.named(&core.types.names.context.get(py));
