@@ -153,7 +153,7 @@ impl Native for Datagram {
         Err(PyError::new(class.py(), Builtin::TypeError, text))
     }
 
-    fn governor(&self) -> Option<&Member> {
+    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
         Some(&self.channel.event_loop)
     }
 

@@ -2,13 +2,14 @@
 //!
 //! Way E: transport → `connection` → `incoming` (`head`, `chunked`) → `scope` → `run` calls the
 //! application → `request` (`receive`, `send`, `wait`) → `respond` or `ws` → transport.
-//! Thread: the loop's own; no other is involved.
+//! Thread: the loop's own (`home`); others may ask a server for its numbers, and call `receive` and `send`.
 
 mod chunked;
 mod config;
 mod connection;
 mod forwarded;
 mod head;
+mod home;
 mod incoming;
 mod request;
 mod respond;

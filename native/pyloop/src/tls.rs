@@ -272,7 +272,7 @@ impl Native for Tls {
         info::repr(this, self)
     }
 
-    fn governor(&self) -> Option<&Member> {
+    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
         Some(&self.event_loop)
     }
 

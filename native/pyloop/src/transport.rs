@@ -290,7 +290,7 @@ impl Native for Stream {
         info::repr(this, self)
     }
 
-    fn governor(&self) -> Option<&Member> {
+    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
         Some(&self.channel.event_loop)
     }
 

@@ -9,6 +9,7 @@ use pyo3_ffi as ffi;
 
 use crate::module::Args;
 use crate::native::{Face, Native, body, give, make_with, slot};
+use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyError, PyResult, contain};
 
 /// How far one step came.
@@ -57,7 +58,9 @@ unsafe extern "C" fn next<T: Awaitable>(object: *mut ffi::PyObject) -> *mut ffi:
         // SAFETY: Python lends an instance for this call.
         let this = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(object)) };
         // SAFETY: an instance of the class of `T`.
-        unsafe { body::<T>(&this) }.step(&this)
+        let inner = unsafe { body::<T>(&this) };
+        // SAFETY: attached, and lent for this call.
+        unsafe { locked(object, || inner.step(&this)) }
     });
     match step {
         Ok(Ok(Step::Wait(future))) => future.into_ptr(),

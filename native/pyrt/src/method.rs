@@ -61,7 +61,7 @@ pub unsafe fn enter<T: Native>(
             Access::Own => Some(None),
             Access::Sent(name) => Some(Some(name)),
         };
-        match (send, inner.governor()) {
+        match (send, inner.governor(py)) {
             (Some(send), Some(governor)) if !inner.is_governed_here(py) => {
                 let admitted = || match inner.admit(&this, send)? {
                     true => run(),

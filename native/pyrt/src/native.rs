@@ -37,7 +37,7 @@ pub trait Native: Sized + 'static {
     }
 
     /// The object whose thread alone may use the body, where there is no GIL: the loop of a transport.
-    fn governor(&self) -> Option<&Member> {
+    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
         None
     }
 

@@ -4,6 +4,7 @@
 //! the transport. Thread: the loop's own. Never: has the input borrowed while Python runs (I3).
 
 use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
 
 use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
@@ -314,6 +315,18 @@ impl Native for Connection {
     fn new<'py>(class: &Obj<'py>) -> PyResult<'py, Self> {
         let text = "made by HttpServer.connection() only";
         Err(PyError::new(class.py(), Builtin::TypeError, text))
+    }
+
+    fn governor(&self, py: Attached<'_>) -> Option<&Member> {
+        self.server(py).governor(py)
+    }
+
+    fn is_governed_here(&self, py: Attached<'_>) -> bool {
+        self.server(py).is_here(py)
+    }
+
+    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        self.server(this.py()).admit(this, send)
     }
 
     fn traverse(&self, visit: &mut Visit) {

@@ -118,7 +118,7 @@ impl Connection {
                 return Ok(None);
             }
         };
-        let full = config.in_flight > 0 && server.live.in_flight.get() >= config.in_flight;
+        let full = config.in_flight > 0 && server.live.in_flight.get() >= config.in_flight as u64;
         if full || self.flags.surplus.get() {
             self.refuse(py, 503)?;
             return Ok(None);

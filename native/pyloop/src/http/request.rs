@@ -1,9 +1,10 @@
 //! One request: what the application's `receive` and `send` work on.
 //!
 //! It outlives its connection where the application does, and then tells it that the peer left.
-//! Thread: the loop's own.
+//! Thread: the loop's own; `receive` and `send` may be called by any, and then do nothing yet.
 
 use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
 
 use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
@@ -227,7 +228,7 @@ fn send<'py>(this: &Obj<'py>, own: &Request, args: &Args<'_, 'py>) -> Answer<'py
     let py = args.py();
     let message = args.want(0, "message")?;
     let server = own.connection(py).server(py);
-    if !server.is_here(py)? {
+    if !server.is_here(py) {
         return Wait::to_send(&server.types.wait.obj(py), this, &message);
     }
     match &own.socket {
@@ -261,13 +262,15 @@ static METHODS: [Function; 6] = [
         Request,
         c"receive",
         receive,
-        c"receive()\n--\n\nThe next event."
+        c"receive()\n--\n\nThe next event.",
+        anywhere
     ),
     method!(
         Request,
         c"send",
         send,
-        c"send(event)\n--\n\nSends an event."
+        c"send(event)\n--\n\nSends an event.",
+        anywhere
     ),
     method!(
         Request,
@@ -307,6 +310,20 @@ impl Native for Request {
     fn new<'py>(class: &Obj<'py>) -> PyResult<'py, Self> {
         let text = "made by an HttpConnection only";
         Err(PyError::new(class.py(), Builtin::TypeError, text))
+    }
+
+    fn governor(&self, py: Attached<'_>) -> Option<&Member> {
+        self.connection(py).server(py).governor(py)
+    }
+
+    fn is_governed_here(&self, py: Attached<'_>) -> bool {
+        self.connection(py).server(py).is_here(py)
+    }
+
+    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        self.connection(this.py())
+            .server(this.py())
+            .admit(this, send)
     }
 
     fn traverse(&self, visit: &mut Visit) {

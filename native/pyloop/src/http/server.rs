@@ -3,18 +3,20 @@
 //! Made and started by `erlang.serve`, in a node and outside of one; knows nothing of listening.
 //! Thread: the loop's own.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use pyrt::error::Builtin;
 use pyrt::native::Native;
-use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
+use pyrt::{Attached, Flag, Member, Number, Obj, Place, PyError, PyResult, Visit};
 
 use super::config::Config;
 use super::connection::Connection;
+use super::home::Home;
 use super::share::Membership;
 use super::types::Types;
 
@@ -23,7 +25,7 @@ mod attributes;
 /// What `start` gave.
 pub struct Parts {
     pub app: Place,
-    pub event_loop: Place,
+    pub home: Home,
     /// Logs, and hears when the last connection is gone.
     pub owner: Place,
     /// What the application's lifespan left; `None` where it has none.
@@ -37,26 +39,24 @@ pub struct Parts {
     /// The same for WebSockets.
     pub socket_extensions: Place,
     pub config: Config,
-    /// The thread of the loop, as Python counts them.
-    pub thread: u64,
 }
 
-/// Numbers that change.
+/// What changes. All but the loop's thread see what is an atomic only.
 #[derive(Default)]
 pub struct Live {
     pub connections: RefCell<HashMap<u64, Member>>,
-    /// Their number, for other servers of the same socket.
+    /// Their number, for other servers of the same socket, and whoever asks.
     open: Arc<AtomicUsize>,
     share: RefCell<Option<Membership>>,
     /// Tasks of applications that did not end at once.
     pub tasks: RefCell<HashMap<u64, Member>>,
     next: Cell<u64>,
-    pub in_flight: Cell<usize>,
-    pub served: Cell<u64>,
+    pub in_flight: Number,
+    pub served: Number,
     /// Counts the looks at the timeouts: the clock of all connections.
     pub tick: Cell<u32>,
     ticking: Cell<bool>,
-    pub draining: Cell<bool>,
+    pub draining: Flag,
     /// The header `date` with its line end.
     date: RefCell<String>,
 }
@@ -64,7 +64,7 @@ pub struct Live {
 pub struct Server {
     pub types: Arc<Types>,
     pub loops: Arc<crate::types::Types>,
-    parts: OnceCell<Parts>,
+    parts: OnceLock<Parts>,
     pub live: Live,
 }
 
@@ -73,6 +73,11 @@ impl Live {
         // Relaxed: a number for others, who have no other interest in them.
         self.open
             .store(self.connections.borrow().len(), Ordering::Relaxed);
+    }
+
+    fn open(&self) -> usize {
+        // Relaxed: as above.
+        self.open.load(Ordering::Relaxed)
     }
 }
 
@@ -90,7 +95,7 @@ impl Server {
     }
 
     pub fn event_loop<'py>(&self, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-        self.parts(py)?.event_loop.get(py).ok_or_else(|| gone(py))
+        Ok(self.parts(py)?.home.event_loop.obj(py))
     }
 
     pub fn owner<'py>(&self, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
@@ -101,9 +106,19 @@ impl Server {
         self.parts(py)?.app.get(py).ok_or_else(|| gone(py))
     }
 
+    /// The loop, once the server was started.
+    pub fn home(&self) -> Option<&Home> {
+        self.parts.get().map(|parts| &parts.home)
+    }
+
     /// Whether this is the loop's thread.
-    pub fn is_here<'py>(&self, py: Attached<'py>) -> PyResult<'py, bool> {
-        Ok(self.parts(py)?.thread == pyrt::thread::ident())
+    pub fn is_here(&self, py: Attached<'_>) -> bool {
+        self.home().is_none_or(|home| home.is_here(py))
+    }
+
+    /// A method was called by another thread; see `Native::admit`.
+    pub fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        self.home().map_or(Ok(true), |home| home.admit(this, send))
     }
 
     /// A number for a connection or a task.
@@ -229,13 +244,26 @@ impl Native for Server {
         Ok(Server {
             types: Arc::clone(&state.http),
             loops: Arc::clone(&state.loops),
-            parts: OnceCell::new(),
+            parts: OnceLock::new(),
             live: Live::default(),
         })
     }
 
+    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
+        self.home().map(|home| &home.event_loop)
+    }
+
+    fn is_governed_here(&self, py: Attached<'_>) -> bool {
+        self.is_here(py)
+    }
+
+    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        self.admit(this, send)
+    }
+
     fn traverse(&self, visit: &mut Visit) {
         if let Some(parts) = self.parts.get() {
+            visit.member(&parts.home.event_loop);
             for place in parts.places() {
                 visit.place(place);
             }
@@ -262,10 +290,9 @@ impl Native for Server {
 }
 
 impl Parts {
-    fn places(&self) -> [&Place; 8] {
+    fn places(&self) -> [&Place; 7] {
         [
             &self.app,
-            &self.event_loop,
             &self.owner,
             &self.state,
             &self.asgi,

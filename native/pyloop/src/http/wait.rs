@@ -10,6 +10,7 @@ use pyrt::module::{END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter, Native};
 use pyrt::{Attached, Obj, Place, PyError, PyResult, Visit, method};
 
+use super::home::elsewhere;
 use super::request::Request;
 
 /// What is waited for.
@@ -70,6 +71,11 @@ impl Awaitable for Wait {
         let Some(request) = self.request.get(py) else {
             return Ok(Step::Done(None));
         };
+        let body = Request::of(&request);
+        // Elsewhere `send` would give another of these, without end.
+        if !body.connection(py).server(py).is_here(py) {
+            return Err(elsewhere(py));
+        }
         if let Some(message) = self.message.take(py) {
             let sent = request.call_method(c"send", &[&message])?;
             self.inner.set(Some(sent.call_method(c"__await__", &[])?));
@@ -80,7 +86,6 @@ impl Awaitable for Wait {
             self.inner.set(Some(inner));
             return Ok(Step::Wait(future));
         }
-        let body = Request::of(&request);
         loop {
             if let Some(value) = body.take(&request, self.need)? {
                 let value = (!value.is_none()).then_some(value);

@@ -12,6 +12,7 @@ use super::{Parts, Server};
 use crate::event_loop::watch::want_fd;
 use crate::http::config::Config;
 use crate::http::connection::{self, Connection};
+use crate::http::home::Home;
 use crate::http::share::Membership;
 use crate::visit::Visitors;
 
@@ -76,7 +77,8 @@ pub(super) static METHODS: [Function; 12] = [
         Server,
         c"info",
         info,
-        c"info()\n--\n\nNumbers of this moment."
+        c"info()\n--\n\nNumbers of this moment.",
+        anywhere
     ),
     method!(Server, c"_tick", tick, c"Looks at the timeouts."),
     END,
@@ -101,7 +103,7 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
     let extensions = options.dict_get(&names.extensions.get(py))?;
     let socket_extensions = options.dict_get(&Obj::text(py, "socket_extensions")?)?;
     let parts = Parts {
-        event_loop: given(0, "loop")?,
+        home: Home::new(&*args.want(0, "loop")?, &server.loops),
         app: given(1, "app")?,
         state: Place::new(args.given(2)),
         owner: given(3, "owner")?,
@@ -111,7 +113,6 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
         extensions: Place::new(extensions),
         socket_extensions: Place::new(socket_extensions),
         config: Config::from(&options)?,
-        thread: pyrt::thread::ident(),
     };
     if server.parts.set(parts).is_err() {
         let text = "start() was called before";
@@ -195,8 +196,7 @@ fn tasks<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer
 fn info<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
     let (py, live) = (args.py(), &server.live);
     let info = Obj::dict(py)?;
-    let connections = live.connections.borrow().len() as i64;
-    info.dict_set_c(c"connections", &Obj::int(py, connections)?)?;
+    info.dict_set_c(c"connections", &Obj::int(py, live.open() as i64)?)?;
     info.dict_set_c(c"in_flight", &Obj::int(py, live.in_flight.get() as i64)?)?;
     info.dict_set_c(c"served", &Obj::int(py, live.served.get() as i64)?)?;
     Ok(info)
