@@ -165,6 +165,10 @@ impl Native for Datagram {
         self.channel.core(this.py()).admit(this, send)
     }
 
+    fn dismiss(&self, py: Attached<'_>) {
+        self.channel.core(py).dismiss();
+    }
+
     fn traverse(&self, visit: &mut Visit) {
         self.channel.traverse(visit);
         visit.place(&self.remote);

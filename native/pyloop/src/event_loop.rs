@@ -127,6 +127,8 @@ pub struct LoopCore {
     stepped: Flag,
     /// The thread that runs the loop, as Python counts them; 0 for none.
     owner: Number,
+    /// It does not run: its owner is a thread that was let into a transport, and will leave again.
+    lent: Flag,
     pub(crate) io: Io,
     tasks: Tasks,
     pub(crate) stopwatch: Stopwatch,
@@ -230,8 +232,21 @@ impl LoopCore {
                 self.leave(Work::Soon(call));
                 Ok(false)
             }
-            _ => self.check_here(py).map(|()| true),
+            _ => {
+                self.check_here(py)?;
+                // Its section may be let go while Python runs: nobody may begin to run it then.
+                self.owner.set(pyrt::thread::ident());
+                self.lent.set(true);
+                Ok(true)
+            }
         }
+    }
+
+    /// The thread that was let in has left.
+    #[cold]
+    pub(crate) fn dismiss(&self) {
+        self.lent.set(false);
+        self.owner.set(0);
     }
 
     /// A timer was cancelled, on any thread: it has let go of its callback already, so that it
@@ -303,6 +318,7 @@ impl Native for LoopCore {
             turning: Flag::default(),
             stepped: Flag::default(),
             owner: Number::default(),
+            lent: Flag::default(),
             io: Io {
                 keys: RefCell::default(),
                 buffer: RefCell::default(),

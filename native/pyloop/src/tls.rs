@@ -284,6 +284,10 @@ impl Native for Tls {
         self.core(this.py()).admit(this, send)
     }
 
+    fn dismiss(&self, py: Attached<'_>) {
+        self.core(py).dismiss();
+    }
+
     fn traverse(&self, visit: &mut Visit) {
         visit.member(&self.event_loop);
         if let Ok(Some(engine)) = self.engine.try_borrow().as_deref() {

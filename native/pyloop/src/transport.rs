@@ -302,6 +302,10 @@ impl Native for Stream {
         self.channel.core(this.py()).admit(this, send)
     }
 
+    fn dismiss(&self, py: Attached<'_>) {
+        self.channel.core(py).dismiss();
+    }
+
     fn traverse(&self, visit: &mut Visit) {
         self.channel.traverse(visit);
         visit.place(&self.tls);

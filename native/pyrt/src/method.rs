@@ -29,6 +29,15 @@ pub enum Access {
     Open,
 }
 
+/// A thread that was let in; dismissed when dropped, also when a panic unwinds.
+struct Guest<'a, 'py, T: Native>(&'a T, Attached<'py>);
+
+impl<T: Native> Drop for Guest<'_, '_, T> {
+    fn drop(&mut self) {
+        self.0.dismiss(self.1);
+    }
+}
+
 /// Runs a method for a C call. For `method!`.
 ///
 /// # Safety
@@ -64,7 +73,10 @@ pub unsafe fn enter<T: Native>(
         match (send, inner.governor(py)) {
             (Some(send), Some(governor)) if !inner.is_governed_here(py) => {
                 let admitted = || match inner.admit(&this, send)? {
-                    true => run(),
+                    true => {
+                        let _guest = Guest(inner, py);
+                        run()
+                    }
                     false => Ok(Obj::none(py)),
                 };
                 // SAFETY: attached; `this` is lent, and its body keeps the governor.

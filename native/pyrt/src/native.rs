@@ -52,6 +52,9 @@ pub trait Native: Sized + 'static {
         Ok(true)
     }
 
+    /// The thread that was let in has left; both are still locked.
+    fn dismiss(&self, _py: Attached<'_>) {}
+
     /// Every object the body refers to.
     fn traverse(&self, visit: &mut Visit);
     /// Drops what may be part of a cycle.

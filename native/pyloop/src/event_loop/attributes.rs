@@ -303,6 +303,7 @@ fn set_stopping<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyR
 fn get_thread<'py>(this: &Obj<'py>, core: &LoopCore) -> Answer<'py> {
     match core.owner.get() {
         0 => Ok(Obj::none(this.py())),
+        _ if core.lent.get() => Ok(Obj::none(this.py())),
         owner => Obj::int(this.py(), owner as i64),
     }
 }
@@ -314,7 +315,7 @@ fn set_thread<'py>(_this: &Obj<'py>, core: &LoopCore, value: &Obj<'py>) -> PyRes
         value.as_i64()?
     };
     // Not while another thread runs it: one that tried to, and was refused, says so here.
-    if !core.turning.get() || core.runs_here() {
+    if !core.lent.get() && (!core.turning.get() || core.runs_here()) {
         core.owner.set(owner.unwrap_or(0) as u64);
     }
     Ok(())

@@ -253,6 +253,9 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
     // From here on other threads go through the inbox: so what they did before is done.
     let before = section::alone(this, || {
         core.check_closed(py)?;
+        if core.lent.get() {
+            core.check_here(py)?;
+        }
         if core.turning.replace(true) {
             let text = "This event loop is already running";
             return Err(PyError::new(py, Builtin::RuntimeError, text));

@@ -227,9 +227,9 @@ pub(super) fn sock_recv<'py>(
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
     let py = args.py();
-    core.check_here(py)?;
     let fd = want_fd(args)?;
     let room = args.want(1, "n")?.as_i64()?;
+    core.check_here(py)?;
     let Some(room) = room.and_then(|room| usize::try_from(room).ok()) else {
         let text = "negative buffersize in recv";
         return Err(PyError::new(py, Builtin::ValueError, text));
@@ -250,7 +250,6 @@ pub(super) fn sock_sendall<'py>(
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
     let py = args.py();
-    core.check_here(py)?;
     let fd = want_fd(args)?;
     let data = args.want(1, "data")?;
     let mut copy = Vec::new();
@@ -261,6 +260,7 @@ pub(super) fn sock_sendall<'py>(
             &copy[..]
         }
     };
+    core.check_here(py)?;
     let sent = match send(lend(fd), slice, SendFlags::NOSIGNAL) {
         Ok(sent) if sent == slice.len() => return Ok(Obj::none(py)),
         Ok(sent) => sent,
@@ -282,7 +282,7 @@ pub(super) fn sock_wait<'py>(
     core: &LoopCore,
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
+    let (fd, write) = (want_fd(args)?, args.want(1, "write")?.is_truthy()?);
     core.check_here(args.py())?;
-    let write = args.want(1, "write")?.is_truthy()?;
-    core.wait_for(this, want_fd(args)?, write, Deed::Tell)
+    core.wait_for(this, fd, write, Deed::Tell)
 }

@@ -178,8 +178,8 @@ pub(super) fn ensure_no_transport<'py>(
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
-    core.check_here(py)?;
     let fd = want_fd(args)?;
+    core.check_here(py)?;
     if core.transport_of(py, fd).is_none() {
         return Ok(Obj::none(py));
     }

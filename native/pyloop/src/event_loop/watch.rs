@@ -73,7 +73,6 @@ impl LoopCore {
     fn add<'py>(&self, args: &Args<'_, 'py>, way: Way) -> PyResult<'py, Obj<'py>> {
         let py = args.py();
         self.check_closed(py)?;
-        self.check_here(py)?;
         let fd = want_fd(args)?;
         let callback = args.want(1, "callback")?;
         let plain = Plain {
@@ -84,6 +83,7 @@ impl LoopCore {
         let context = Surrounding::Given(copy_context(py)?);
         let call = Call::new(&class, plain, &callback, args.rest(2), context)?;
         let handle = call.obj(py);
+        self.check_here(py)?;
         let old = self
             .watch_call(fd, way, call)
             .map_err(|error| PyError::from_io(py, &error))?;
@@ -233,8 +233,9 @@ pub(super) fn watched<'py>(
     core: &LoopCore,
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
+    let fd = want_fd(args)?;
     core.check_here(args.py())?;
-    let interest = match core.key_of(want_fd(args)?) {
+    let interest = match core.key_of(fd) {
         Some(key) => core.reactor(|reactor| reactor.interest(key)),
         None => Readiness::NONE,
     };
@@ -262,9 +263,10 @@ fn remove<'py>(core: &LoopCore, args: &Args<'_, 'py>, way: Way) -> PyResult<'py,
     if core.closed.get() {
         return Ok(Obj::bool(args.py(), false));
     }
-    core.check_here(args.py())?;
     // What is no descriptor was never watched.
-    let removed = want_fd(args).is_ok_and(|fd| core.remove(fd, way));
+    let fd = want_fd(args).ok();
+    core.check_here(args.py())?;
+    let removed = fd.is_some_and(|fd| core.remove(fd, way));
     Ok(Obj::bool(args.py(), removed))
 }
 

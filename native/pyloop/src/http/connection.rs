@@ -329,6 +329,10 @@ impl Native for Connection {
         self.server(this.py()).admit(this, send)
     }
 
+    fn dismiss(&self, py: Attached<'_>) {
+        self.server(py).dismiss(py);
+    }
+
     fn traverse(&self, visit: &mut Visit) {
         visit.member(&self.server);
         for place in [

@@ -44,6 +44,14 @@ impl Home {
         }
         Err(elsewhere(this.py()))
     }
+
+    /// The same for `Native::dismiss`.
+    #[cold]
+    pub fn dismiss(&self, py: Attached<'_>) {
+        if self.ours {
+            LoopCore::of(&self.event_loop.get(py)).dismiss();
+        }
+    }
 }
 
 #[cold]

@@ -326,6 +326,10 @@ impl Native for Request {
             .admit(this, send)
     }
 
+    fn dismiss(&self, py: Attached<'_>) {
+        self.connection(py).server(py).dismiss(py);
+    }
+
     fn traverse(&self, visit: &mut Visit) {
         visit.member(&self.connection);
         visit.place(&self.scope);

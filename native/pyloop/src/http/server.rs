@@ -261,6 +261,12 @@ impl Native for Server {
         self.admit(this, send)
     }
 
+    fn dismiss(&self, py: Attached<'_>) {
+        if let Some(home) = self.home() {
+            home.dismiss(py);
+        }
+    }
+
     fn traverse(&self, visit: &mut Visit) {
         if let Some(parts) = self.parts.get() {
             visit.member(&parts.home.event_loop);
