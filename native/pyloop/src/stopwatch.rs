@@ -1,11 +1,9 @@
 //! How long a loop's callbacks take, where somebody wants to hear of the slow ones.
 //!
 //! One look at the coarse clock after each callback: its begin is the end of the one before.
-//! Thread: the loop's own.
+//! Thread: the loop's own; any may set the limit.
 
-use std::cell::Cell;
-
-use pyrt::{Obj, PyResult};
+use pyrt::{Number, Obj, PyResult};
 use reactor::clock;
 
 use crate::event_loop::LoopCore;
@@ -13,9 +11,9 @@ use crate::event_loop::LoopCore;
 #[derive(Default)]
 pub struct Stopwatch {
     /// Nanoseconds from which on a callback is slow; 0: nobody wants to know.
-    limit: Cell<u64>,
+    limit: Number,
     /// When the last callback was over.
-    last: Cell<u64>,
+    last: Number,
 }
 
 impl Stopwatch {
@@ -40,7 +38,8 @@ impl Stopwatch {
             return None;
         }
         let now = clock::coarse();
-        let took = now.saturating_sub(self.last.replace(now));
+        let took = now.saturating_sub(self.last.get());
+        self.last.set(now);
         (took >= limit).then_some(took)
     }
 }
