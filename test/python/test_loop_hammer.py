@@ -144,6 +144,20 @@ def changes(transport: Any) -> list[Callable[[], object]]:
     return works
 
 
+def looks(transport: Any) -> list[Callable[[], object]]:
+    """What any thread may ask of a transport."""
+    works: list[Callable[[], object]] = [
+        transport.is_closing,
+        transport.get_protocol,
+        transport.get_write_buffer_size,
+        transport.get_write_buffer_limits,
+        lambda: transport.get_extra_info("sockname"),
+        lambda: transport.get_extra_info("cipher"),
+        lambda: repr(transport),
+    ]
+    return works + ([transport.is_reading] if hasattr(transport, "is_reading") else [])
+
+
 async def end(transport: Any, client: Any) -> None:
     lost = transport.get_protocol().lost
     transport.abort()
@@ -173,6 +187,19 @@ class Counted:
     @property
     def data(self) -> bytes:
         return self.count * self.piece
+
+
+@pytest.mark.parametrize("connect", [plain, tls, datagrams])
+def test_looking_at_a_transport_in_use_does_no_harm(connect: Any) -> None:
+    async def main() -> list[BaseException]:
+        transport, client = await connect()
+        work = asyncio.ensure_future(asyncio.to_thread(hammer, looks(transport)))
+        while not work.done():
+            await client.talk()
+        await end(transport, client)
+        return await work
+
+    assert erlang.run(asyncio.wait_for(main(), 60)) == []
 
 
 @pytest.mark.parametrize("connect", [plain, tls, datagrams])
