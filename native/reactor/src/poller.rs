@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::inbox::Wake;
 use crate::key::Key;
-use crate::sync::Mutex;
+use crate::sync::RwLock;
 
 /// What a descriptor is ready for, or is watched for. Each bit stands for itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,13 +67,14 @@ pub enum Waited {
 
 /// Ends the wait of its loop, from any thread.
 ///
-/// The lock is for the end: a loop that is closed takes its descriptor with it.
-pub struct Waker(Mutex<Option<OwnedFd>>);
+/// The lock is for the end: a loop that is closed takes its descriptor with it. It is shared until then:
+/// a loop that is woken must not wait for the thread that is still about to come back from waking it.
+pub struct Waker(RwLock<Option<OwnedFd>>);
 
 impl Wake for Waker {
     fn wake(&self) {
         // A full counter is awake already; nothing else can fail on an open eventfd.
-        if let Some(fd) = &*self.0.lock() {
+        if let Some(fd) = &*self.0.read() {
             let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
         }
     }
@@ -100,7 +101,7 @@ impl Poller {
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let poller = Poller {
             epoll: Some(epoll),
-            waker: Arc::new(Waker(Mutex::new(Some(waker)))),
+            waker: Arc::new(Waker(RwLock::new(Some(waker)))),
             events: Vec::with_capacity(BATCH),
             old_kernel: None,
         };
@@ -110,7 +111,7 @@ impl Poller {
 
     fn watch_waker(&self) -> io::Result<()> {
         let data = epoll::EventData::new_u64(WAKER);
-        if let Some(waker) = &*self.waker.0.lock() {
+        if let Some(waker) = &*self.waker.0.read() {
             epoll::add(self.set()?, waker, data, epoll::EventFlags::IN)?;
         }
         Ok(())
@@ -125,7 +126,7 @@ impl Poller {
         self.epoll = None;
         self.old_kernel = None;
         self.events.clear();
-        drop(self.waker.0.lock().take());
+        drop(self.waker.0.write().take());
     }
 
     pub fn waker(&self) -> Arc<Waker> {
@@ -238,7 +239,7 @@ impl Poller {
     /// Takes back a wake: the descriptor is no longer readable for it.
     pub fn take_wake(&self) {
         let mut count = [0; 8];
-        if let Some(waker) = &*self.waker.0.lock() {
+        if let Some(waker) = &*self.waker.0.read() {
             // Nothing to read means that it was read already.
             let _ = rustix::io::read(waker, &mut count);
         }
