@@ -40,14 +40,39 @@ pub fn decode_call<'py>(
     })
 }
 
-/// Module and function of a call, interned; the arguments are not looked at.
-pub fn decode_names<'py>(
-    bound: &Bound<'_, 'py>,
-    host: &dyn Host,
-    input: Input<'_>,
-) -> Result<(Obj<'py>, Obj<'py>), Error<'py>> {
-    let mut decoder = Decoder::new(bound, host, input);
-    decoder.names().map_err(|error| *error)
+/// A call whose names are known, and whose arguments are not looked at yet.
+pub struct Named<'a, 'b, 'py> {
+    /// An interned `str`.
+    pub module: Obj<'py>,
+    /// An interned `str`.
+    pub function: Obj<'py>,
+    decoder: Decoder<'a, 'b, 'py>,
+}
+
+impl<'a, 'b, 'py> Named<'a, 'b, 'py> {
+    /// Module and function of a call.
+    pub fn decode(
+        bound: &'b Bound<'b, 'py>,
+        host: &'b dyn Host,
+        input: Input<'a>,
+    ) -> Result<Self, Error<'py>> {
+        let mut decoder = Decoder::new(bound, host, input);
+        let (module, function) = decoder.names().map_err(|error| *error)?;
+        Ok(Named {
+            module,
+            function,
+            decoder,
+        })
+    }
+
+    /// The arguments, as `decode_call` gives them; returns the names of the last of them.
+    pub fn arguments(mut self, args: &mut Vec<Obj<'py>>) -> Result<Option<Obj<'py>>, Error<'py>> {
+        args.clear();
+        self.decoder.arguments(args).map_err(|error| {
+            args.clear();
+            *error
+        })
+    }
 }
 
 impl<'py> Decoder<'_, '_, 'py> {
@@ -61,14 +86,19 @@ impl<'py> Decoder<'_, '_, 'py> {
 
     fn call(&mut self, args: &mut Vec<Obj<'py>>) -> Res<'py, Call<'py>> {
         let (module, function) = self.names()?;
-        self.positional(args)?;
-        let names = self.keywords(args)?;
-        self.end()?;
+        let names = self.arguments(args)?;
         Ok(Call {
             module,
             function,
             names,
         })
+    }
+
+    fn arguments(&mut self, args: &mut Vec<Obj<'py>>) -> Res<'py, Option<Obj<'py>>> {
+        self.positional(args)?;
+        let names = self.keywords(args)?;
+        self.end()?;
+        Ok(names)
     }
 
     /// An atom, a binary or a string, as an interned `str`.

@@ -26,7 +26,7 @@ mod types;
 mod value;
 mod write;
 
-pub use call::{Call, decode_call, decode_names};
+pub use call::{Call, Named, decode_call};
 pub use decode::{decode, decode_plain};
 pub use encode::{Summary, encode};
 pub use error::Error;

@@ -3,7 +3,7 @@
 //! Thread: shared. `push`, `cancel` and `close` are called by schedulers and only post (I9); what
 //! touches Python is in `start` and `serve`, on the loop's own thread.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,6 +14,7 @@ use pyloop::Visitors;
 use pyrt::{Attached, Kept, Obj};
 use rustler::LocalPid;
 
+use self::intake::Intake;
 use crate::closing;
 use crate::failure::Failure;
 use crate::here::Thread;
@@ -23,6 +24,7 @@ use crate::pool::Pool;
 use crate::{release, runtime, watch};
 
 mod beam;
+mod intake;
 mod nifs;
 mod serve;
 mod start;
@@ -39,10 +41,9 @@ pub struct Loop {
     context: Option<Arc<Pool>>,
     /// The process that stands for it.
     owner: LocalPid,
-    max_queue: usize,
     /// Its thread was asked for.
     begun: AtomicBool,
-    inbox: Mutex<Inbox>,
+    intake: Intake,
     /// The way to the loop's thread, once that is up.
     way: OnceLock<Visitors>,
     tools: OnceLock<start::Tools>,
@@ -64,16 +65,6 @@ enum Place {
     Context(Arc<Pool>),
 }
 
-/// What others have posted and the loop has not seen yet.
-struct Inbox {
-    jobs: VecDeque<Box<Job>>,
-    /// Tasks to be cancelled; each was admitted once, so this has their bound (I8).
-    cancels: Vec<u64>,
-    open: bool,
-    /// Somebody has told the loop's thread to look here.
-    told: bool,
-}
-
 /// A task, and the job that is answered when it is over.
 struct Waiting {
     job: Box<Job>,
@@ -90,15 +81,8 @@ impl Loop {
             interp,
             context,
             owner,
-            max_queue,
             begun: AtomicBool::new(false),
-            inbox: Mutex::new(Inbox {
-                jobs: VecDeque::new(),
-                cancels: Vec::new(),
-                open: true,
-                // The thread looks by itself when it is up.
-                told: true,
-            }),
+            intake: Intake::new(max_queue),
             way: OnceLock::new(),
             tools: OnceLock::new(),
             waiting: Mutex::default(),
@@ -110,24 +94,28 @@ impl Loop {
 
     /// Admits a job, or says why not and gives it back. Never waits.
     pub fn push(self: &Arc<Self>, job: Box<Job>) -> Result<(), (Box<Job>, Refused)> {
-        let full = lock(&self.waiting).len() >= self.max_queue.saturating_mul(TASKS_PER_PLACE);
-        let tell = {
-            let mut inbox = lock(&self.inbox);
-            if !inbox.open {
-                return Err((job, Refused::Closed));
-            }
-            if full || inbox.jobs.len() >= self.max_queue {
-                return Err((job, Refused::Overload));
-            }
-            job.ticket.enter_loop(self);
-            inbox.jobs.push_back(job);
-            !std::mem::replace(&mut inbox.told, true)
+        job.ticket.enter_loop(self);
+        let pushed = match self.is_full() {
+            true => Err((job, Refused::Overload)),
+            false => self.intake.push(job),
         };
+        let tell = pushed.inspect_err(|(job, _)| job.ticket.leave_loop())?;
+        self.came(tell);
+        Ok(())
+    }
+
+    /// As many tasks wait as may.
+    fn is_full(&self) -> bool {
+        let most = self.intake.max_queue().saturating_mul(TASKS_PER_PLACE);
+        lock(&self.waiting).len() >= most
+    }
+
+    /// Something was posted.
+    fn came(self: &Arc<Self>, tell: bool) {
         self.begin();
         if tell {
             self.tell();
         }
-        Ok(())
     }
 
     /// Its thread is started, if it has none yet: a context's loop costs nothing until it is used.
@@ -164,52 +152,29 @@ impl Loop {
     /// Puts back a job that was admitted before.
     fn resume(self: &Arc<Self>, job: Box<Job>) {
         job.ticket.enter_loop(self);
-        let tell = {
-            let mut inbox = lock(&self.inbox);
-            if !inbox.open {
-                drop(inbox);
-                // Whoever closed it has answered all that was there.
-                return closing::refuse(job);
-            }
-            inbox.jobs.push_back(job);
-            !std::mem::replace(&mut inbox.told, true)
-        };
-        self.begin();
-        if tell {
-            self.tell();
+        match self.intake.resume(job) {
+            Ok(tell) => self.came(tell),
+            // Whoever closed it has answered all that was there.
+            Err(job) => closing::refuse(job),
         }
     }
 
     /// The task of a job is told to stop.
     pub fn cancel(self: &Arc<Self>, id: u64) {
-        let tell = {
-            let mut inbox = lock(&self.inbox);
-            inbox.cancels.push(id);
-            !std::mem::replace(&mut inbox.told, true)
-        };
-        if tell {
+        if self.intake.cancel(id) {
             self.tell();
         }
     }
 
     /// Refuses work from now on; the watch answers what is there, the thread ends.
     pub fn close(self: &Arc<Self>) {
-        {
-            let mut inbox = lock(&self.inbox);
-            inbox.open = false;
-            inbox.told = true;
-        }
+        self.intake.close();
         watch::close_loop(self.clone());
         self.tell();
     }
 
-    /// Whether somebody has posted since the last look.
-    fn is_told(&self) -> bool {
-        lock(&self.inbox).told
-    }
-
     fn is_open(&self) -> bool {
-        lock(&self.inbox).open
+        self.intake.is_open()
     }
 
     /// Whether nothing of it goes on while that thread waits.
@@ -226,8 +191,7 @@ impl Loop {
     /// Answers everything that was accepted (I4).
     pub fn refuse_all(self: &Arc<Self>) {
         beam::leave_behind(self);
-        let queued = std::mem::take(&mut lock(&self.inbox).jobs);
-        for job in queued {
+        for job in self.intake.take_all() {
             job.ticket.leave_loop();
             closing::refuse(job);
         }
@@ -255,28 +219,9 @@ impl Loop {
         }
     }
 
-    /// The next job; they stay here until then, for whoever closes the loop.
-    fn next_job(&self) -> Option<Box<Job>> {
-        lock(&self.inbox).jobs.pop_front()
-    }
-
-    /// The thread has begun to look: from here on it must be told again.
-    fn seen(&self) -> Vec<u64> {
-        let mut inbox = lock(&self.inbox);
-        inbox.told = false;
-        std::mem::take(&mut inbox.cancels)
-    }
-
-    /// Whether there is something left for the next turn; then the thread comes by itself.
-    fn comes_again(&self) -> bool {
-        let mut inbox = lock(&self.inbox);
-        let left = !inbox.jobs.is_empty() && inbox.open;
-        left && !std::mem::replace(&mut inbox.told, true)
-    }
-
     /// `{Queued, Waiting, Started}`
     fn counts(&self) -> (usize, usize, u64) {
-        let (queued, waiting) = (lock(&self.inbox).jobs.len(), lock(&self.waiting).len());
+        let (queued, waiting) = (self.intake.len(), lock(&self.waiting).len());
         // Relaxed: a number for people.
         (queued, waiting, self.started.load(Ordering::Relaxed))
     }

@@ -175,29 +175,51 @@ fn namespace<'py>(py: Attached<'py>, job: &Job) -> Result<Obj<'py>, Failure<'py>
     Ok(namespace.get(py)?)
 }
 
-/// The module, if it is there already or names the caller's own; on a loop nothing is imported.
-pub fn is_at_hand<'py>(module: &Obj<'py>) -> Result<bool, Failure<'py>> {
-    Ok(module.as_utf8()? == "__main__" || call::imported(module)?.is_some())
+/// Where a function is looked for.
+pub enum Module<'py> {
+    /// `__main__`, which means the caller's own names.
+    Own,
+    Imported(Obj<'py>),
 }
 
-/// The function: `__main__` means the caller's own names; a dotted name goes through attributes.
+/// The module, if it is there already or names the caller's own; on a loop nothing is imported.
+pub fn at_hand<'py>(module: &Obj<'py>) -> Result<Option<Module<'py>>, Failure<'py>> {
+    if module.as_utf8()? == "__main__" {
+        return Ok(Some(Module::Own));
+    }
+    Ok(call::imported(module)?.map(Module::Imported))
+}
+
+/// The function of that name in a module, which is imported if it must be.
 pub fn find<'py>(
     world: &World<'_, 'py>,
     job: &Job,
     module: &Obj<'py>,
     function: &Obj<'py>,
 ) -> Result<Obj<'py>, Failure<'py>> {
-    let module = if module.as_utf8()? == "__main__" {
-        let names = namespace(world.py, job)?;
-        if let Some(found) = names.dict_get(function)? {
-            return Ok(found);
+    let place = match at_hand(module)? {
+        Some(place) => place,
+        None => Module::Imported(call::import(module)?),
+    };
+    find_in(world, job, place, function)
+}
+
+/// The same where the module is known; a dotted name goes through attributes.
+pub fn find_in<'py>(
+    world: &World<'_, 'py>,
+    job: &Job,
+    place: Module<'py>,
+    function: &Obj<'py>,
+) -> Result<Obj<'py>, Failure<'py>> {
+    let module = match place {
+        Module::Own => {
+            let names = namespace(world.py, job)?;
+            if let Some(found) = names.dict_get(function)? {
+                return Ok(found);
+            }
+            call::import_c(world.py, c"__main__")?
         }
-        call::import(module)?
-    } else {
-        match call::imported(module)? {
-            Some(module) => module,
-            None => call::import(module)?,
-        }
+        Module::Imported(module) => module,
     };
     let name = function.as_utf8()?;
     if !name.contains('.') {

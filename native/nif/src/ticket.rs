@@ -97,9 +97,8 @@ impl Ticket {
         *lock(&self.place) = Some(Place::Loop(event_loop.clone()));
     }
 
-    /// The same as `start`, for a task.
-    pub fn start_task(&self, event_loop: &Arc<Loop>) -> bool {
-        self.enter_loop(event_loop);
+    /// The same as `start`, for a task of the loop it has entered.
+    pub fn start_task(&self) -> bool {
         self.life.start()
     }
 

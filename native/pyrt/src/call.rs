@@ -104,6 +104,18 @@ pub fn imported<'py>(name: &Obj<'py>) -> PyResult<'py, Option<Obj<'py>>> {
     unsafe { Obj::from_new_ref(name.py(), raw) }.map(Some)
 }
 
+/// Whether `sys.modules` has that very module under the name.
+pub fn is_module(name: &Obj<'_>, module: &Obj<'_>) -> bool {
+    // SAFETY: I1, attached; a borrowed reference that lives as long as the interpreter.
+    let modules = unsafe { ffi::PyImport_GetModuleDict() };
+    // SAFETY: I1, attached; both are alive. What it gives is borrowed and only compared.
+    let found = unsafe { ffi::PyDict_GetItemWithError(modules, name.as_ptr()) };
+    if found.is_null() && PyError::occurred(name.py()) {
+        drop(PyError::fetch(name.py()));
+    }
+    found == module.as_ptr()
+}
+
 /// What a piece of source is: one expression, or statements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Source {

@@ -198,7 +198,7 @@ fn step(py: Attached<'_>, this: &Arc<Loop>, beam: &Beam) {
 
 fn one_step<'py>(py: Attached<'py>, this: &Arc<Loop>, beam: &Beam) -> PyResult<'py, ()> {
     let object = object(py, this, beam)?;
-    if this.is_told() {
+    if this.intake.is_told() {
         Visitors::push(&object, Box::new(Arrived(this.clone())));
     }
     let next = helpers(py)?.call_method(c"step", &[&object])?;

@@ -2,11 +2,12 @@
 //!
 //! Thread: the loop's own, attached, inside of a turn.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crew::sync::lock;
-use pyrt::call::Apart;
+use pyrt::call::{self, Apart};
 use pyrt::coroutine::Makes;
 use pyrt::{Attached, Kept, Obj, PyResult, contain, kept};
 
@@ -17,7 +18,7 @@ use crate::failure::Failure;
 use crate::interp::World;
 use crate::job::{Job, Op};
 use crate::reply;
-use crate::run::{self, JobHost};
+use crate::run::{self, JobHost, Module};
 use crate::submit;
 
 /// Jobs started in one visit: descriptors and timers have their turn after so many.
@@ -28,12 +29,11 @@ const EAGER: bool = pyrt::BUILT_FOR.1 >= 12;
 /// Names and classes, found once.
 pub(super) struct Tools {
     task: Kept,
-    /// Keyword names for `task`.
-    names: Kept,
     cancelled: Kept,
     collect: Kept,
     wrap: Kept,
     co_flags: Kept,
+    /// `Task.done` and `Task.result`, not yet bound: every job calls them.
     done: Kept,
     result: Kept,
     add_done_callback: Kept,
@@ -46,25 +46,29 @@ struct Hands<'a, 'py> {
     world: &'a World<'a, 'py>,
     event_loop: &'a Obj<'py>,
     tools: &'a Tools,
+    /// What every job needs of them.
+    task: Obj<'py>,
+    done: Obj<'py>,
+    co_flags: Obj<'py>,
+    /// Keyword arguments of a new task, a dict that nobody changes.
+    options: Obj<'py>,
+    /// The module that was last found imported and done.
+    known: RefCell<Option<Obj<'py>>>,
 }
 
 impl Tools {
     pub(super) fn make(py: Attached<'_>) -> PyResult<'_, Self> {
-        let (asyncio, helpers) = (pyrt::call::import_c(py, c"asyncio")?, helpers(py)?);
+        let (asyncio, helpers) = (call::import_c(py, c"asyncio")?, helpers(py)?);
         let word = |text| Obj::interned(py, text).map(Kept::new);
-        let mut names = vec![Obj::interned(py, "loop")?];
-        if EAGER {
-            names.push(Obj::interned(py, "eager_start")?);
-        }
+        let task = asyncio.getattr_c(c"Task")?;
         Ok(Tools {
-            task: Kept::new(asyncio.getattr_c(c"Task")?),
-            names: Kept::new(Obj::tuple(py, names.into_iter())?),
+            done: Kept::new(task.getattr_c(c"done")?),
+            result: Kept::new(task.getattr_c(c"result")?),
+            task: Kept::new(task),
             cancelled: Kept::new(asyncio.getattr_c(c"CancelledError")?),
             collect: Kept::new(helpers.getattr_c(c"collect")?),
             wrap: Kept::new(helpers.getattr_c(c"wrap")?),
             co_flags: word("co_flags")?,
-            done: word("done")?,
-            result: word("result")?,
             add_done_callback: word("add_done_callback")?,
             cancel: word("cancel")?,
         })
@@ -77,7 +81,7 @@ pub(super) struct Arrived(pub(super) Arc<Loop>);
 impl pyloop::Visit for Arrived {
     fn visit<'py>(self: Box<Self>, event_loop: &Obj<'py>) -> PyResult<'py, ()> {
         let (this, py) = (self.0, event_loop.py());
-        let cancels = this.seen();
+        let cancels = this.intake.seen();
         kept::release_dropped(py);
         this.interp.release_exported(py);
         let visited = this
@@ -89,7 +93,7 @@ impl pyloop::Visit for Arrived {
         this.interp.flush_line(py);
         if !this.is_open() {
             event_loop.call_method(c"stop", &[])?;
-        } else if this.comes_again() {
+        } else if this.intake.comes_again() {
             this.tell();
         }
         Ok(())
@@ -107,18 +111,31 @@ fn visit<'py>(
     };
     // A context of its own: what is set in it for one job, the next one sets anew.
     let _apart = Apart::enter(world.py)?;
+    let py = world.py;
+    let (Some(task), Some(done), Some(co_flags)) = (
+        tools.task.get(py),
+        tools.done.get(py),
+        tools.co_flags.get(py),
+    ) else {
+        return Err(gone(py));
+    };
     let hands = Hands {
         this,
         world,
         event_loop,
         tools,
+        task,
+        done,
+        co_flags,
+        options: options(event_loop)?,
+        known: RefCell::new(None),
     };
     for id in cancels {
         hands.cancel(id);
     }
     let mut count = 0;
     while count < MOST
-        && let Some(job) = this.next_job()
+        && let Some(job) = this.intake.next_job()
     {
         hands.start(job);
         count += 1;
@@ -126,6 +143,16 @@ fn visit<'py>(
     // Relaxed: a number for people.
     this.started.fetch_add(count as u64, Ordering::Relaxed);
     Ok(())
+}
+
+fn options<'py>(event_loop: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+    let py = event_loop.py();
+    let options = Obj::dict(py)?;
+    options.dict_set_c(c"loop", event_loop)?;
+    if EAGER {
+        options.dict_set_c(c"eager_start", &Obj::bool(py, true))?;
+    }
+    Ok(options)
 }
 
 /// What a job needs next.
@@ -137,7 +164,7 @@ enum Next<'py> {
 
 impl<'py> Hands<'_, 'py> {
     fn start(&self, mut job: Box<Job>) {
-        if !job.ticket.start_task(self.this) {
+        if !job.ticket.start_task() {
             job.ticket.leave_loop();
             return job.recycle();
         }
@@ -166,25 +193,35 @@ impl<'py> Hands<'_, 'py> {
             world: self.world,
             job,
         };
-        let (module, name) = etf::decode_names(&self.world.bound, &host, run::input(&segments))?;
-        if !run::is_at_hand(&module)? {
+        let call = etf::Named::decode(&self.world.bound, &host, run::input(&segments))?;
+        let Some(module) = self.module(&call.module)? else {
             return Ok(Next::CallElsewhere);
-        }
-        let function = run::find(self.world, job, &module, &name)?;
-        let makes = match self.tools.co_flags.get(py) {
-            Some(co_flags) => function.makes(&co_flags)?,
-            None => Makes::Other,
         };
-        match (makes, job.op) {
+        let function = run::find_in(self.world, job, module, &call.function)?;
+        match (function.makes(&self.co_flags)?, job.op) {
             (Makes::Coroutine, Op::Async) | (Makes::AsyncGenerator, Op::AsyncCollect) => {}
             _ => return Ok(Next::CallElsewhere),
         }
         let mut args = Vec::new();
-        let call = etf::decode_call(&self.world.bound, &host, run::input(&segments), &mut args)?;
+        let names = call.arguments(&mut args)?;
         drop(segments);
         job.decodes = None;
-        let given = function.call_owned(&args, call.names.as_ref())?;
+        let given = function.call_owned(&args, names.as_ref())?;
         self.awaitable(job, given).map(Next::Await)
+    }
+
+    /// The module, if it is at hand: asking whether one is imported and done costs more than a look
+    /// whether it is the same as before.
+    fn module(&self, name: &Obj<'py>) -> Result<Option<Module<'py>>, Failure<'py>> {
+        let known = self.known.borrow().clone();
+        if let Some(known) = known.filter(|known| call::is_module(name, known)) {
+            return Ok(Some(Module::Imported(known)));
+        }
+        let found = run::at_hand(name)?;
+        if let Some(Module::Imported(module)) = &found {
+            self.known.replace(Some(module.clone()));
+        }
+        Ok(found)
     }
 
     /// A coroutine that gives the job's value.
@@ -205,7 +242,7 @@ impl<'py> Hands<'_, 'py> {
     }
 
     fn run(&self, job: Box<Job>, coroutine: &Obj<'py>) {
-        let (task, over) = match self.task(coroutine) {
+        let (task, over) = match self.task(coroutine.clone()) {
             Ok(made) => made,
             Err(error) => return self.answer(job, Err(error.into())),
         };
@@ -221,21 +258,10 @@ impl<'py> Hands<'_, 'py> {
     }
 
     /// A task, and whether it is over already.
-    fn task(&self, coroutine: &Obj<'py>) -> PyResult<'py, (Obj<'py>, bool)> {
-        let (py, tools) = (self.world.py, self.tools);
-        let (Some(class), Some(names)) = (tools.task.get(py), tools.names.get(py)) else {
-            return Err(gone(py));
-        };
-        if !EAGER {
-            let task = class.call_few([coroutine, self.event_loop], Some(&names))?;
-            return Ok((task, false));
-        }
-        let eager = Obj::bool(py, true);
-        let task = class.call_few([coroutine, self.event_loop, &eager], Some(&names))?;
-        let over = match tools.done.get(py) {
-            Some(done) => task.call_named(&done, [])?.is_truthy()?,
-            None => false,
-        };
+    fn task(&self, coroutine: Obj<'py>) -> PyResult<'py, (Obj<'py>, bool)> {
+        let only = Obj::tuple(self.world.py, [coroutine].into_iter())?;
+        let task = self.task.call_with(&only, &self.options)?;
+        let over = EAGER && self.done.call_few([&task], None)?.is_truthy()?;
         Ok((task, over))
     }
 
@@ -307,7 +333,7 @@ fn call_elsewhere(job: Box<Job>) {
 fn finish<'py>(this: &Loop, world: &World<'_, 'py>, tools: &Tools, job: Box<Job>, task: &Obj<'py>) {
     let py = world.py;
     let outcome = match tools.result.get(py) {
-        Some(result) => task.call_named(&result, []),
+        Some(result) => result.call_few([task], None),
         None => Err(gone(py)),
     };
     let outcome = outcome.map_err(|error| {

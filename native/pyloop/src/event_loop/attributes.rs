@@ -10,7 +10,7 @@ use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 36] = [
+pub(super) static METHODS: [Function; 37] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -115,6 +115,12 @@ pub(super) static METHODS: [Function; 36] = [
         c"get_debug",
         get_debug,
         c"Whether debug mode is on."
+    ),
+    method!(
+        LoopCore,
+        c"is_running",
+        is_running,
+        c"Whether a thread runs the loop."
     ),
     method!(
         LoopCore,
@@ -231,6 +237,10 @@ fn time<'py>(_this: &Obj<'py>, _core: &LoopCore, args: &Args<'_, 'py>) -> Answer
 
 fn get_debug<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
     Ok(Obj::bool(args.py(), core.debug.get()))
+}
+
+fn is_running<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
+    Ok(Obj::bool(args.py(), core.owner.get() != 0))
 }
 
 fn is_closed<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
