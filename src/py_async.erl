@@ -8,6 +8,11 @@
 
 -include("py_nif.hrl").
 
+%% Calls of a gather that are handed over by one NIF, which must be short.
+-define(AT_ONCE, 64).
+%% An answer on its way through `py_courier' comes within so many milliseconds, or not at all.
+-define(DETOUR, 5000).
+
 %% `{async_result, Ref, Answer}' will come.
 -spec call(py_call:name(), py_call:name(), [term()], py_call:kwargs(), py:timeout_or_opts()) ->
     reference().
@@ -199,60 +204,54 @@ payloads([{M, F, A, Kw} | Rest], N, Done) ->
 payloads(_, _N, _Done) ->
     {error, {bad_argument, calls}}.
 
+together(_Loop, [], _Options, _Cancel) ->
+    {ok, []};
 together(Loop, Payloads, #{flags := Flags, timeout := Timeout}, Cancel) ->
-    Slot = py_call:slot(),
     Deadline = deadline(Timeout),
+    Slot = py_call:slot(),
+    %% Made in the function of its receive: the wait skips the rest of the mailbox.
     Key = make_ref(),
-    {Jobs, Refused} = submit_all(Payloads, 1, {Slot, Key, Loop, Flags}, [], []),
-    Answers = wait_all(length(Jobs), {Slot, Key, Jobs}, Refused, Deadline, Cancel),
-    result(lists:keysort(1, Answers)).
-
-submit_all([], _N, _How, Jobs, Refused) ->
-    {Jobs, Refused};
-submit_all([Payload | Rest], N, {Slot, Key, Loop, Flags} = How, Jobs, Refused) ->
-    case py_nif:loop_submit(Slot, {Key, N}, Loop, ?OP_ASYNC, Flags, Payload) of
-        Job when is_integer(Job) ->
-            submit_all(Rest, N + 1, How, [{N, Job} | Jobs], Refused);
-        Refusal ->
-            Error = {error, py_call:refused(Refusal)},
-            submit_all(Rest, N + 1, How, Jobs, [{N, Error} | Refused])
-    end.
-
-%% As they come in. Lists: the maps of a hundred calls cost as much as the calls do.
-wait_all(0, _Asked, Answers, _Deadline, _Cancel) ->
-    Answers;
-wait_all(Left, {_Slot, Key, _Jobs} = Asked, Answers, Deadline, Cancel) ->
+    Gather = py_nif:gather_new(Slot, Key, length(Payloads), Cancel),
+    ok = submit_all(Gather, Loop, Flags, 0, Payloads),
     receive
-        {{Key, N}, Encoded} ->
-            case py_call:decode(Encoded) of
-                {error, _} = Error when Cancel ->
-                    stop_all(Asked, [{N, Error} | Answers], cancelled);
-                Answer ->
-                    wait_all(Left - 1, Asked, [{N, Answer} | Answers], Deadline, Cancel)
-            end
+        {Key, Answers} -> gathered(Gather, Answers, cancelled)
     after left(Deadline) ->
-        stop_all(Asked, Answers, timeout)
+        %% I4: the message is sent by now, and there is no second one.
+        ok = py_nif:gather_close(Gather),
+        receive
+            {Key, Answers} -> gathered(Gather, Answers, timeout)
+        after ?DETOUR -> gathered(Gather, [none || _ <- Payloads], timeout)
+        end
     end.
 
-%% What is left is told to stop; an answer that came before it was is taken.
-stop_all({Slot, Key, Jobs}, Answers, Why) ->
-    Answered = maps:from_list(Answers),
-    Stopped = [
-        begin
-            ok = py_nif:cancel(Slot, Job),
-            receive
-                {{Key, N}, Encoded} -> {N, py_call:decode(Encoded)}
-            after 0 -> {N, {error, Why}}
-            end
-        end
-     || {N, Job} <- Jobs, not is_map_key(N, Answered)
-    ],
-    Stopped ++ Answers.
+submit_all(_Gather, _Loop, _Flags, _First, []) ->
+    ok;
+submit_all(Gather, Loop, Flags, First, Payloads) ->
+    {Some, Rest} = split(?AT_ONCE, Payloads, []),
+    ok = py_nif:gather_submit(Gather, Loop, Flags, First, Some),
+    submit_all(Gather, Loop, Flags, First + ?AT_ONCE, Rest).
 
-result(Ordered) ->
-    case [{N, Reason} || {N, {error, Reason}} <- Ordered] of
-        [] -> {ok, [Value || {_, {ok, Value}} <- Ordered]};
-        Failed -> {error, {gather_failed, Failed}}
+split(N, [Payload | Rest], Some) when N > 0 -> split(N - 1, Rest, [Payload | Some]);
+split(_N, Rest, Some) -> {lists:reverse(Some), Rest}.
+
+%% The values, or what became of the calls that failed. Those that are not over are told to stop.
+gathered(Gather, Answers, Why) ->
+    ok = stop_all(lists:member(none, Answers), Gather),
+    settle(Answers, Why, 1, [], []).
+
+stop_all(true, Gather) -> stop_all(py_nif:gather_cancel(Gather), Gather);
+stop_all(false, _Gather) -> ok.
+
+settle([], _Why, _N, Values, []) ->
+    {ok, lists:reverse(Values)};
+settle([], _Why, _N, _Values, Failed) ->
+    {error, {gather_failed, lists:reverse(Failed)}};
+settle([none | Rest], Why, N, Values, Failed) ->
+    settle(Rest, Why, N + 1, Values, [{N, Why} | Failed]);
+settle([Encoded | Rest], Why, N, Values, Failed) ->
+    case py_call:decode(Encoded) of
+        {ok, Value} -> settle(Rest, Why, N + 1, [Value | Values], Failed);
+        {error, Reason} -> settle(Rest, Why, N + 1, Values, [{N, Reason} | Failed])
     end.
 
 -spec deadline(timeout()) -> integer() | infinity.

@@ -12,6 +12,7 @@
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
 -export([loop_spawn/7, loop_cast/5, post/7, linger/2, submit_call/6, submit_coroutine/6]).
+-export([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/4, is_object_ref/1]).
 -export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
@@ -35,6 +36,7 @@
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
 -nifs([loop_spawn/7, loop_cast/5, post/7, linger/2]).
+-nifs([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/4, is_object_ref/1]).
 -nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
@@ -49,6 +51,7 @@
 -type slot() :: reference().
 -type pool() :: reference().
 -type event_loop() :: reference().
+-type gather() :: reference().
 -type worker() :: reference().
 %% What `spawn_call' and `stream_start' give out.
 -type job_ref() :: reference().
@@ -274,6 +277,23 @@ submit_call(Loop, Id, Pid, M, F, Given) -> py_async:submit(?OP_CALL, Loop, Id, P
 %% The same for a coroutine function, on the loop.
 -spec submit_coroutine(any_loop(), event_id(), pid(), name(), name(), given()) -> submitted().
 submit_coroutine(Loop, Id, Pid, M, F, Given) -> py_async:submit(?OP_ASYNC, Loop, Id, Pid, M, F, Given).
+
+%% `{Key, Answers}' will come, in the order of the calls, when all `Count' of them are over; at the first
+%% failure if `Hasty', with `none' for those that are not.
+-spec gather_new(slot(), Key :: reference(), Count :: pos_integer(), Hasty :: boolean()) -> gather().
+gather_new(_Slot, _Key, _Count, _Hasty) -> ?NOT_LOADED.
+
+%% Some of the calls; `First' is the number of the first of them, from 0 on.
+-spec gather_submit(gather(), event_loop(), flags(), First :: non_neg_integer(), [payload()]) -> ok.
+gather_submit(_Gather, _Loop, _Flags, _First, _Payloads) -> ?NOT_LOADED.
+
+%% Sends the answers that are there, unless they were sent.
+-spec gather_close(gather()) -> ok.
+gather_close(_Gather) -> ?NOT_LOADED.
+
+%% Stops some of the calls. `true': there may be more.
+-spec gather_cancel(gather()) -> boolean().
+gather_cancel(_Gather) -> ?NOT_LOADED.
 
 %% Looks for the message of a job for some microseconds, where it has come that quickly of late.
 -spec linger(slot(), JobId :: pos_integer() | job_ref()) -> ok.

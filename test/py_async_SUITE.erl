@@ -21,9 +21,13 @@
     a_task_that_cancels_itself_is_an_error/1,
     a_result_goes_where_reply_to_says/1,
     calls_are_gathered_in_order_and_at_once/1,
+    a_gather_is_answered_by_one_message/1,
+    a_large_gather_gives_values_of_every_kind_in_order/1,
     every_failure_of_a_gather_is_told/1,
     the_first_failure_cancels_the_rest_when_asked_to/1,
+    all_that_is_left_of_a_large_gather_is_cancelled/1,
     a_gather_past_its_time_leaves_nothing_behind/1,
+    a_gather_ends_with_its_caller/1,
     asynchronous_and_plain_generators_are_collected/1,
     a_collection_that_timed_out_closes_its_generator/1,
     a_coroutine_runs_in_its_context/1,
@@ -163,6 +167,36 @@ calls_are_gathered_in_order_and_at_once(_Config) ->
     ?assertEqual({ok, [1, 2, 3.0]}, py:async_gather(Mixed)),
     py_test:nothing_waits().
 
+a_gather_is_answered_by_one_message(_Config) ->
+    Tracer = spawn_link(fun() -> count_traces(0) end),
+    1 = erlang:trace(self(), true, ['receive', {tracer, Tracer}]),
+    {ok, Values} = py:async_gather(lists:duplicate(100, {py_asyncs, nap, [0.01, 5]})),
+    1 = erlang:trace(self(), false, ['receive']),
+    Delivered = erlang:trace_delivered(self()),
+    ok = py_test:message({trace_delivered, self(), Delivered}),
+    ?assertEqual(lists:duplicate(100, 5), Values),
+    Tracer ! {count, self()},
+    ok = py_test:message({count, 1}).
+
+count_traces(N) ->
+    receive
+        {trace, _Pid, 'receive', _Message} -> count_traces(N + 1);
+        {count, To} -> To ! {count, N}
+    end.
+
+a_large_gather_gives_values_of_every_kind_in_order(_Config) ->
+    Wide = maps:from_list([{N, N} || N <- lists:seq(1, 200)]),
+    Kinds = [1, 1.5, true, none, <<"text">>, binary:copy(<<"x">>, 100_000), [1, {2}], Wide, self()],
+    Values = lists:append(lists:duplicate(20, Kinds)),
+    %% The first are over last.
+    Naps = [{py_asyncs, nap, [(200 - N) / 2000, Value]} || {N, Value} <- lists:enumerate(Values)],
+    ?assertEqual({ok, Values}, py:async_gather(Naps)),
+    Plain = [{builtins, abs, [-N]} || N <- lists:seq(1, 200)],
+    ?assertEqual({ok, lists:seq(1, 200)}, py:async_gather(Plain)),
+    {ok, [Object, Same]} = py:async_gather(lists:duplicate(2, {builtins, object, []}), #{return => ref}),
+    ?assertNotEqual(Object, Same),
+    py_test:nothing_waits().
+
 every_failure_of_a_gather_is_told(_Config) ->
     Calls = [{py_asyncs, fail, [<<"a">>]}, {py_asyncs, one, []}, {py_asyncs, nothing_such, []}],
     ?assertReason(
@@ -181,6 +215,25 @@ the_first_failure_cancels_the_rest_when_asked_to(_Config) ->
         py:async_gather(Calls, #{cancel => true})
     ),
     py_test:ended(<<"rest">>).
+
+all_that_is_left_of_a_large_gather_is_cancelled(_Config) ->
+    Calls = lists:duplicate(200, {py_asyncs, hang, [<<"large">>]}),
+    Failing = Calls ++ [{py_asyncs, fail, [<<"a">>]}],
+    {error, {gather_failed, Failed}} = py:async_gather(Failing, #{cancel => true}),
+    Rest = [{N, cancelled} || N <- lists:seq(1, 200)],
+    ?assertMatch({Rest, [{201, {'ValueError', _}}]}, lists:split(200, Failed)),
+    py_test:eventually(fun() -> waiting() =:= 0 end),
+    Late = [{N, timeout} || N <- lists:seq(1, 200)],
+    ?assertEqual({error, {gather_failed, Late}}, py:async_gather(Calls, 50)),
+    py_test:eventually(fun() -> waiting() =:= 0 end),
+    py_test:nothing_waits().
+
+a_gather_ends_with_its_caller(_Config) ->
+    Calls = lists:duplicate(100, {py_asyncs, hang, [<<"left">>]}),
+    Caller = spawn(fun() -> py:async_gather(Calls, infinity) end),
+    py_test:eventually(fun() -> waiting() =:= 100 end),
+    ok = py_test:down(Caller),
+    py_test:eventually(fun() -> waiting() =:= 0 end).
 
 a_gather_past_its_time_leaves_nothing_behind(_Config) ->
     Calls = [{py_asyncs, one, []}, {py_asyncs, hang, [<<"gathered">>]}],

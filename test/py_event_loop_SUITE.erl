@@ -9,6 +9,7 @@
     a_loop_that_is_killed_answers_and_comes_back/1,
     a_loop_that_blocks_is_killed_and_its_callers_hear_of_it/1,
     a_full_queue_is_an_answer/1,
+    a_gather_names_the_calls_there_is_no_room_for/1,
     the_loop_of_a_process_is_always_the_same/1,
     the_low_level_functions_run_and_await/1,
     a_task_nobody_waits_for_runs/1,
@@ -68,6 +69,14 @@ a_full_queue_is_an_answer(_Config) ->
     Refused = [Answer || {error, overload} = Answer <- Answers],
     ?assertEqual(10, length(Refused)),
     ?assertEqual(Most, length([1 || {ok, 1} <- Answers])),
+    {ok, _} = py:await(Blocks).
+
+a_gather_names_the_calls_there_is_no_room_for(_Config) ->
+    Blocks = py:async_call(py_asyncs, blocks, [1]),
+    ok = py_test:begun(<<"blocks">>),
+    Calls = lists:duplicate(10_010, {py_asyncs, one, []}),
+    Refused = [{N, overload} || N <- lists:seq(10_001, 10_010)],
+    ?assertEqual({error, {gather_failed, Refused}}, py:async_gather(Calls, 20_000)),
     {ok, _} = py:await(Blocks).
 
 the_loop_of_a_process_is_always_the_same(_Config) ->

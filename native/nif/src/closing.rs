@@ -37,6 +37,12 @@ pub fn fail(mut job: Box<Job>, reason: Raw) {
             let name = name.term(&job.env);
             Some((*to, job.env.tuple(&[Raw::atom(*tag), name, answer])))
         }
+        Reply::Part(part) => {
+            part.put(None, true, job.ticket.is_couriered(), |env| {
+                env.copy_from(&job.env, answer)
+            });
+            None
+        }
         Reply::Stream { to, reference, .. } => {
             let reference = job.env.resource(reference);
             let tag = Raw::atom(atoms::py_stream());

@@ -3,8 +3,9 @@
 //! Thread: any. An environment is used by one thread at a time: whoever owns the `MsgEnv`.
 //! Never: builds a map (a map of more than 128 keys made off a scheduler ends OTP 23 to 27.2).
 
+use std::cell::Cell;
 use std::mem::MaybeUninit;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use rustler::sys::{
     self, ErlNifBinary, ErlNifEnv, ErlNifPid, ErlNifTerm, enif_alloc_env, enif_clear_env,
@@ -13,8 +14,9 @@ use rustler::sys::{
 use rustler::types::atom::Atom;
 use rustler::{Env, LocalPid, Resource, ResourceArc, Term};
 
-/// An environment of our own, reused: clearing costs less than half of making a new one.
-pub struct MsgEnv(NonNull<ErlNifEnv>);
+/// An environment of our own, made when it is first needed and reused: clearing costs less than half
+/// of making a new one.
+pub struct MsgEnv(Cell<*mut ErlNifEnv>);
 
 /// A term in some `MsgEnv`, or an immediate that is valid in all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,23 +27,39 @@ unsafe impl Send for MsgEnv {}
 
 impl MsgEnv {
     pub fn new() -> Self {
-        // SAFETY: no precondition; the emulator aborts when memory is out, it never gives NULL.
-        MsgEnv(unsafe { NonNull::new_unchecked(enif_alloc_env()) })
+        MsgEnv(Cell::new(ptr::null_mut()))
     }
 
     fn raw(&self) -> *mut ErlNifEnv {
-        self.0.as_ptr()
+        if self.0.get().is_null() {
+            // SAFETY: no precondition; the emulator aborts when memory is out, it never gives NULL.
+            self.0.set(unsafe { enif_alloc_env() });
+        }
+        self.0.get()
+    }
+
+    /// Whether it has been needed.
+    pub fn is_made(&self) -> bool {
+        !self.0.get().is_null()
     }
 
     /// Drops all its terms; ready for the next use.
     pub fn clear(&mut self) {
-        // SAFETY: ours, and no `Raw` of it is used after this (they are never stored past a job).
-        unsafe { enif_clear_env(self.raw()) };
+        if self.is_made() {
+            // SAFETY: ours, and no `Raw` of it is used after this (they are never stored past a job).
+            unsafe { enif_clear_env(self.raw()) };
+        }
     }
 
     pub fn copy(&self, term: Term<'_>) -> Raw {
         // SAFETY: ours; the source term is valid while `term` is.
         Raw(unsafe { sys::enif_make_copy(self.raw(), term.as_c_arg()) })
+    }
+
+    /// A term of another environment of ours, which is not cleared meanwhile.
+    pub fn copy_from(&self, _other: &MsgEnv, term: Raw) -> Raw {
+        // SAFETY: ours; the source term is valid while its environment is.
+        Raw(unsafe { sys::enif_make_copy(self.raw(), term.0) })
     }
 
     /// A term of this environment, for the caller of a NIF.
@@ -68,7 +86,7 @@ impl MsgEnv {
         // SAFETY: ours; gives memory for `len` bytes and writes the term.
         let data = unsafe { sys::enif_make_new_binary(self.raw(), bytes.len(), term.as_mut_ptr()) };
         // SAFETY: `len` fresh bytes that nobody else sees yet.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
         // SAFETY: written by `enif_make_new_binary`.
         Raw(unsafe { term.assume_init() })
     }
@@ -142,7 +160,13 @@ impl MsgEnv {
     pub fn send(&mut self, to: &LocalPid, message: Raw) -> bool {
         // SAFETY: a thread that is no scheduler gives NULL as its own environment; the message is
         // of this environment, which is not read again before `clear`.
-        unsafe { sys::enif_send(std::ptr::null_mut(), to.as_c_arg(), self.raw(), message.0) != 0 }
+        unsafe { sys::enif_send(ptr::null_mut(), to.as_c_arg(), self.raw(), message.0) != 0 }
+    }
+
+    /// The same on a scheduler, in a NIF that `caller` has called.
+    pub fn send_from(&mut self, caller: Env<'_>, to: &LocalPid, message: Raw) -> bool {
+        // SAFETY: the environment of the calling process; else as in `send`.
+        unsafe { sys::enif_send(caller.as_c_arg(), to.as_c_arg(), self.raw(), message.0) != 0 }
     }
 
     /// The process registered under an existing Latin-1 atom.
@@ -165,9 +189,8 @@ impl MsgEnv {
         }
         let mut pid = MaybeUninit::<ErlNifPid>::uninit();
         // SAFETY: no calling process on this thread, so NULL; the atom was written just above.
-        let found = unsafe {
-            sys::enif_whereis_pid(std::ptr::null_mut(), atom.assume_init(), pid.as_mut_ptr())
-        };
+        let found =
+            unsafe { sys::enif_whereis_pid(ptr::null_mut(), atom.assume_init(), pid.as_mut_ptr()) };
         // SAFETY: written, since it was found.
         (found != 0).then(|| LocalPid::from_c_arg(unsafe { pid.assume_init() }))
     }
@@ -210,8 +233,10 @@ impl Default for MsgEnv {
 
 impl Drop for MsgEnv {
     fn drop(&mut self) {
-        // SAFETY: ours, dropped once.
-        unsafe { enif_free_env(self.raw()) };
+        if self.is_made() {
+            // SAFETY: ours, dropped once.
+            unsafe { enif_free_env(self.raw()) };
+        }
     }
 }
 
@@ -223,7 +248,7 @@ impl Raw {
     /// A local pid is an immediate: valid in every environment.
     pub fn pid(pid: &LocalPid) -> Self {
         // SAFETY: only wraps the word of the pid.
-        Raw(unsafe { sys::enif_make_pid(std::ptr::null_mut(), *pid.as_c_arg()) })
+        Raw(unsafe { sys::enif_make_pid(ptr::null_mut(), *pid.as_c_arg()) })
     }
 }
 

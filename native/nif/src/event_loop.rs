@@ -3,7 +3,7 @@
 //! Thread: shared. `push`, `cancel` and `close` are called by schedulers and only post (I9); what
 //! touches Python is in `start` and `serve`, on the loop's own thread.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -104,6 +104,28 @@ impl Loop {
         Ok(())
     }
 
+    /// The same for many, in their order; gives back those that it has no room for.
+    pub fn push_all(
+        self: &Arc<Self>,
+        mut jobs: VecDeque<Box<Job>>,
+    ) -> Result<(), (VecDeque<Box<Job>>, Refused)> {
+        for job in &jobs {
+            job.ticket.enter_loop(self);
+        }
+        let (tell, refused) = match self.is_full() {
+            true => (false, Refused::Overload),
+            false => self.intake.push_all(&mut jobs),
+        };
+        self.came(tell);
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        for job in &jobs {
+            job.ticket.leave_loop();
+        }
+        Err((jobs, refused))
+    }
+
     /// As many tasks wait as may.
     fn is_full(&self) -> bool {
         let most = self.intake.max_queue().saturating_mul(TASKS_PER_PLACE);
@@ -141,7 +163,7 @@ impl Loop {
     }
 
     /// Whose workers call what is no coroutine function, and whose names it sees.
-    fn workers(&self) -> Option<Arc<Pool>> {
+    pub fn workers(&self) -> Option<Arc<Pool>> {
         self.context.clone().or_else(runtime::main_pool)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Thread: owned by one thread at a time: submitter, queue, runner. Reused with its environment.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use pyrt::Kept;
@@ -12,6 +13,7 @@ use rustler::{LocalPid, ResourceArc, Term};
 use crate::dag_python::NodeCall;
 use crate::erts::{MsgEnv, Raw, binary_of};
 use crate::event_loop::Loop;
+use crate::gather::Part;
 use crate::pool::Pool;
 use crate::refs::Decodes;
 use crate::release;
@@ -84,6 +86,8 @@ pub enum Reply {
     Key(Raw),
     /// `{Tag, Name, Answer}` to a process whose user reads it.
     Message { to: LocalPid, tag: Atom, name: Name },
+    /// The place among the answers of a gather.
+    Part(Part),
     /// A stream's own messages.
     Stream {
         to: LocalPid,
@@ -125,6 +129,8 @@ impl rustler::Resource for TicketRef {}
 enum Payload {
     /// Copied, small.
     Copied,
+    /// A part of what was copied for many jobs.
+    Shared(Arc<Vec<u8>>, Range<usize>),
     /// Segments of `term_to_iovec`: binaries referenced by an environment that views may keep.
     Lent(Arc<Lent>),
 }
@@ -177,6 +183,7 @@ static SPARE: Mutex<Vec<Spare>> = Mutex::new(Vec::new());
 const MAX_SPARE: usize = 256;
 
 /// The parts of a job worth keeping.
+#[derive(Default)]
 struct Spare {
     env: MsgEnv,
     bytes: Vec<u8>,
@@ -201,11 +208,16 @@ impl Job {
             job.ticket = Ticket::new();
             return job;
         }
-        let spare = lock(&SPARE).pop();
-        let Spare { env, bytes } = spare.unwrap_or_else(|| Spare {
-            env: MsgEnv::new(),
-            bytes: Vec::new(),
-        });
+        let spare = lock(&SPARE).pop().unwrap_or_default();
+        Self::with(order, spare)
+    }
+
+    /// The same for one of many at once: they would only get in each other's way at what was kept.
+    pub fn fresh(order: Order) -> Box<Self> {
+        Self::with(order, Spare::default())
+    }
+
+    fn with(order: Order, Spare { env, bytes }: Spare) -> Box<Self> {
         Box::new(Job {
             env,
             bytes,
@@ -246,10 +258,18 @@ impl Job {
         true
     }
 
+    /// Takes bytes that were copied for this one and others.
+    pub fn share(&mut self, bytes: &Arc<Vec<u8>>, range: Range<usize>) {
+        self.payload = Payload::Shared(bytes.clone(), range);
+    }
+
     /// The payload as slices.
     pub fn segments(&self) -> Segments<'_> {
         match &self.payload {
             Payload::Copied => Segments::One(&self.bytes),
+            Payload::Shared(bytes, range) => {
+                Segments::One(bytes.get(range.clone()).unwrap_or_default())
+            }
             Payload::Lent(lent) => Segments::Many(
                 lent.parts
                     .iter()
@@ -263,7 +283,7 @@ impl Job {
     /// What keeps the memory of a segment alive after the job, for views.
     pub fn segment_owner(&self) -> Option<Arc<dyn Memory>> {
         match &self.payload {
-            Payload::Copied => None,
+            Payload::Copied | Payload::Shared(..) => None,
             Payload::Lent(lent) => Some(lent.clone()),
         }
     }
@@ -281,6 +301,9 @@ impl Job {
         self.bytes.clear();
         if self.bytes.capacity() > KEEP_BYTES {
             self.bytes = Vec::new();
+        }
+        if !self.env.is_made() && self.bytes.capacity() == 0 {
+            return;
         }
         let slot = self.slot.clone();
         let Some(job) = slot.give_spare(self) else {

@@ -23,6 +23,7 @@ mod erts;
 mod event_loop;
 mod executor;
 mod failure;
+mod gather;
 mod guest;
 mod here;
 mod interp;

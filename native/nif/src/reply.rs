@@ -5,6 +5,7 @@
 
 use pyrt::kind::Kind;
 use pyrt::{Kept, Obj};
+use rustler::types::atom::Atom;
 use rustler::{LocalPid, ResourceArc};
 
 use crate::atoms;
@@ -14,6 +15,7 @@ use crate::erts::{MsgEnv, Raw};
 use crate::failure::Failure;
 use crate::interp::World;
 use crate::job::{Flags, Job, Op, Reply};
+use crate::refs::ObjectRef;
 use crate::run::JobHost;
 use crate::slot::Slot;
 use crate::ticket::{Answered, Ticket};
@@ -32,10 +34,14 @@ impl Drop for Lender {
     }
 }
 
-/// An outcome in a form that can be sent.
+/// An outcome in a form that can be sent, from any environment.
 pub enum Answer {
-    /// `{ok, Term}` in the job's own environment.
-    Term(Raw),
+    /// That atom alone.
+    Atom(Atom),
+    /// `{ok, V}`, where the value is not encoded.
+    Value(etf::Value),
+    /// `{ok, Reference}`, and the number of its interpreter.
+    Object(u64, ResourceArc<ObjectRef>),
     /// `{ok, V}` or `{error, R}`, encoded; and the widest map in it.
     Bytes(Vec<u8>, usize),
 }
@@ -65,7 +71,7 @@ pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>,
         return job.recycle();
     }
     if matches!(job.reply, Reply::Key(_)) && !job.ticket.is_couriered() {
-        let body = body(&job, answer);
+        let body = body(&job.env, answer);
         return hand_over(job, body);
     }
     send(&mut job, answer);
@@ -92,10 +98,13 @@ fn hand_over(job: Box<Job>, body: Raw) {
     job.recycle();
 }
 
-fn body(job: &Job, answer: Answer) -> Raw {
+/// What a process of our own gets: `py_call` decodes it.
+fn body(env: &MsgEnv, answer: Answer) -> Raw {
     match answer {
-        Answer::Term(term) => term,
-        Answer::Bytes(bytes, _) => job.env.binary(&bytes),
+        Answer::Atom(atom) => Raw::atom(atom),
+        Answer::Value(value) => ok_tuple(env, term(env, value)),
+        Answer::Object(interp, reference) => ok_tuple(env, exported(env, interp, &reference)),
+        Answer::Bytes(bytes, _) => env.binary(&bytes),
     }
 }
 
@@ -105,36 +114,31 @@ fn value_answer<'py>(
     value: Obj<'py>,
 ) -> Result<Answer, Failure<'py>> {
     if matches!(job.reply, Reply::Nobody) {
-        return Ok(Answer::Term(Raw::atom(atoms::ok())));
+        return Ok(Answer::Atom(atoms::ok()));
     }
     match job.op {
-        Op::Exec => return Ok(Answer::Term(Raw::atom(atoms::ok()))),
+        Op::Exec => return Ok(Answer::Atom(atoms::ok())),
         Op::Collect | Op::CollectEval => return collect(world, job, &value),
         _ => {}
     }
     if job.flags.return_ref() {
-        let term = export(world, &job.env, value);
-        return Ok(Answer::Term(ok_tuple(&job.env, term)));
+        let reference = world.interp.exported.export(value);
+        return Ok(Answer::Object(world.interp.number(), reference));
     }
     let mut out = Vec::with_capacity(64);
     out.extend_from_slice(OK);
     let host = JobHost { world, job };
     let value =
         etf::into_value(&world.bound, &host, value, &mut out).map_err(|(error, _object)| error)?;
-    Ok(match scalar(&job.env, value) {
-        Scalar::Term(term) => Answer::Term(ok_tuple(&job.env, term)),
-        Scalar::Encoded(widest) => Answer::Bytes(out, widest),
+    Ok(match value {
+        etf::Value::Encoded(summary) => Answer::Bytes(out, summary.widest_map),
+        value => Answer::Value(value),
     })
 }
 
-enum Scalar {
-    Term(Raw),
-    Encoded(usize),
-}
-
-/// Simple values and large buffers are terms at once; the rest is in `out` already.
-fn scalar(env: &MsgEnv, value: etf::Value) -> Scalar {
-    Scalar::Term(match value {
+/// Simple values and large buffers are terms at once.
+fn term(env: &MsgEnv, value: etf::Value) -> Raw {
+    match value {
         etf::Value::Int(value) => env.int(value),
         etf::Value::Float(value) => env.float(value),
         etf::Value::Atom(name) => Raw::atom(constant(name)),
@@ -148,11 +152,12 @@ fn scalar(env: &MsgEnv, value: etf::Value) -> Scalar {
                 lend(env, data),
             ])
         }
-        etf::Value::Encoded(summary) => return Scalar::Encoded(summary.widest_map),
-    })
+        // Its bytes are an `Answer` of their own.
+        etf::Value::Encoded(_) => Raw::atom(atoms::none()),
+    }
 }
 
-fn constant(name: &'static str) -> rustler::types::atom::Atom {
+fn constant(name: &'static str) -> Atom {
     match name {
         "true" => atoms::r#true(),
         "false" => atoms::r#false(),
@@ -171,14 +176,13 @@ fn lend(env: &MsgEnv, buffer: etf::Buffer) -> Raw {
     unsafe { env.lent(&lender, data, len) }
 }
 
-fn export(world: &World<'_, '_>, env: &MsgEnv, value: Obj<'_>) -> Raw {
-    let reference = world.interp.exported.export(value);
+fn exported(env: &MsgEnv, interp: u64, reference: &ResourceArc<ObjectRef>) -> Raw {
     env.tuple(&[
         Raw::atom(atoms::py_ref()),
-        env.int(world.interp.number() as i64),
+        env.int(interp as i64),
         env.int(reference.index as i64),
         env.int(reference.generation as i64),
-        env.resource(&reference),
+        env.resource(reference),
     ])
 }
 
@@ -240,7 +244,7 @@ fn ok_tuple(env: &MsgEnv, term: Raw) -> Raw {
 fn send(job: &mut Job, answer: Answer) {
     match &job.reply {
         Reply::Key(key) => {
-            let message = job.env.tuple(&[*key, body(job, answer)]);
+            let message = job.env.tuple(&[*key, body(&job.env, answer)]);
             let to = *job.slot.pid();
             courier::forward(&mut job.env, &to, message);
         }
@@ -249,6 +253,12 @@ fn send(job: &mut Job, answer: Answer) {
             let to = *to;
             let ticket = job.ticket.clone();
             send_to_user(&mut job.env, &ticket, &to, head, answer);
+        }
+        Reply::Part(part) => {
+            let failed = matches!(&answer, Answer::Bytes(bytes, _) if bytes.starts_with(ERROR));
+            part.put(None, failed, job.ticket.is_couriered(), |env| {
+                body(env, answer)
+            });
         }
         Reply::Stream { .. } | Reply::Node(_) | Reply::Nobody => {}
     }
@@ -263,7 +273,6 @@ pub fn send_to_user(
     answer: Answer,
 ) -> bool {
     let body = match answer {
-        Answer::Term(term) => term,
         Answer::Bytes(bytes, widest) => {
             if !courier::may_build(widest) {
                 ticket.set_couriered();
@@ -274,6 +283,7 @@ pub fn send_to_user(
                 None => env.tuple(&[Raw::atom(atoms::error()), Raw::atom(atoms::bad_argument())]),
             }
         }
+        answer => body(env, answer),
     };
     let message = env.tuple(&[head[0], head[1], body]);
     if ticket.is_couriered() {

@@ -109,6 +109,17 @@ impl Slot {
         jobs.push(ticket);
     }
 
+    /// The same for many, in the order of their ids.
+    pub fn remember_all(&self, tickets: impl ExactSizeIterator<Item = Arc<Ticket>>) {
+        let mut jobs = lock(&self.jobs);
+        if jobs.len() + tickets.len() > jobs.capacity() {
+            jobs.retain(|ticket| !ticket.is_over());
+            let room = jobs.len().max(4) + tickets.len();
+            jobs.reserve(room);
+        }
+        jobs.extend(tickets);
+    }
+
     pub fn job(&self, id: u64) -> Option<Arc<Ticket>> {
         let jobs = lock(&self.jobs);
         let index = jobs.binary_search_by_key(&id, |ticket| ticket.id()).ok()?;

@@ -198,7 +198,7 @@ fn slice<'py>(
 /// The last message, and the end.
 pub fn over(mut job: Box<Job>, outcome: Result<(), Failure<'_>>) {
     let answer = match outcome {
-        Ok(()) => Answer::Term(Raw::atom(atoms::done())),
+        Ok(()) => Answer::Atom(atoms::done()),
         Err(failure) => reply::failed(&job, &failure),
     };
     if job.ticket.begin_reply() {

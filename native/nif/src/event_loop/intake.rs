@@ -74,6 +74,17 @@ impl Intake {
         Ok(inbox.must_tell())
     }
 
+    /// The same for many, of which the last are left where there is no room for them.
+    pub fn push_all(&self, jobs: &mut VecDeque<Box<Job>>) -> (bool, Refused) {
+        let mut inbox = self.counted(jobs.len());
+        if !inbox.open {
+            return (false, Refused::Closed);
+        }
+        let room = inbox.room(self.max_queue).min(jobs.len());
+        inbox.jobs.extend(jobs.drain(..room));
+        (room > 0 && inbox.must_tell(), Refused::Overload)
+    }
+
     /// The inbox; the number of those in hand is as it is now if there may be no room for so many more.
     fn counted(&self, wanted: usize) -> MutexGuard<'_, Inbox> {
         let inbox = lock(&self.inbox);
