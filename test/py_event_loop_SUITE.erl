@@ -45,9 +45,10 @@ a_loop_that_is_killed_answers_and_comes_back(_Config) ->
     py_test:ended(<<"killed">>).
 
 a_loop_that_blocks_is_killed_and_its_callers_hear_of_it(_Config) ->
-    Blocks = py:async_call(py_asyncs, blocks, [2]),
+    Name = unique(),
+    Blocks = py:async_call(py_asyncs, blocks, [2, Name]),
     Behind = py:async_call(py_asyncs, one, []),
-    ok = py_test:begun(<<"blocks">>),
+    ok = py_test:begun(Name),
     ok = py_test:down(loop_process()),
     {Ms, _} = py_test:milliseconds(fun() ->
         ?assertReason({context_died, _}, py:await(Behind, 5000))
@@ -61,8 +62,9 @@ a_loop_that_blocks_is_killed_and_its_callers_hear_of_it(_Config) ->
     end.
 
 a_full_queue_is_an_answer(_Config) ->
-    Blocks = py:async_call(py_asyncs, blocks, [1]),
-    ok = py_test:begun(<<"blocks">>),
+    Name = unique(),
+    Blocks = py:async_call(py_asyncs, blocks, [1, Name]),
+    ok = py_test:begun(Name),
     Most = 10_000,
     Refs = [py:async_call(py_asyncs, one, []) || _ <- lists:seq(1, Most + 10)],
     Answers = [py:await(Ref, 20_000) || Ref <- Refs],
@@ -72,8 +74,9 @@ a_full_queue_is_an_answer(_Config) ->
     {ok, _} = py:await(Blocks).
 
 a_gather_names_the_calls_there_is_no_room_for(_Config) ->
-    Blocks = py:async_call(py_asyncs, blocks, [1]),
-    ok = py_test:begun(<<"blocks">>),
+    Name = unique(),
+    Blocks = py:async_call(py_asyncs, blocks, [1, Name]),
+    ok = py_test:begun(Name),
     Calls = lists:duplicate(10_010, {py_asyncs, one, []}),
     Refused = [{N, overload} || N <- lists:seq(10_001, 10_010)],
     ?assertEqual({error, {gather_failed, Refused}}, py:async_gather(Calls, 20_000)),
@@ -145,8 +148,7 @@ work_is_submitted_under_a_number(_Config) ->
         end
      || Loop <- [Own, Raw]
     ],
-    Other = spawn_link(py_test, message, [{async_result, 9, {ok, 1}}]),
-    Monitor = monitor(process, Other),
+    {Other, Monitor} = spawn_monitor(py_test, message, [{async_result, 9, {ok, 1}}]),
     ok = py_nif:submit_coroutine(Own, 9, Other, py_asyncs, one, {[], #{}}),
     receive
         {'DOWN', Monitor, process, Other, Why} -> ?assertEqual(normal, Why)
@@ -176,8 +178,9 @@ what_can_not_be_submitted_says_why(_Config) ->
     ?assertReason(not_running, py_nif:submit_coroutine(Raw, 1, self(), py_asyncs, one, {[], #{}})),
     {ok, Own} = py_event_loop:get_loop(),
     ?assertReason(not_supported, py_nif:event_loop_set_router(Own, self())),
-    Blocks = py:async_call(py_asyncs, blocks, [1]),
-    ok = py_test:begun(<<"blocks">>),
+    Name = unique(),
+    Blocks = py:async_call(py_asyncs, blocks, [1, Name]),
+    ok = py_test:begun(Name),
     Submit = fun(N) -> py_nif:submit_coroutine(Own, N, self(), py_asyncs, one, {[], #{}}) end,
     Answers = [Submit(N) || N <- lists:seq(1, 10_010)],
     ?assertEqual(10, length([refused || {error, overload} <- Answers])),
@@ -244,6 +247,10 @@ stopping_the_application_answers_who_waits(_Config) ->
     ?assertReason(not_running, py:await(py:async_call(py_asyncs, one, []))).
 
 %% ---- helpers
+
+%% What has begun in an earlier test is noted for ever.
+unique() ->
+    integer_to_binary(erlang:unique_integer([positive])).
 
 loop_process() ->
     [{_, Pid, _, _} | _] = supervisor:which_children(py_event_loop_sup),

@@ -122,8 +122,8 @@ async def hang(name):
         lists["ended"].append(name)
 
 
-async def blocks(seconds):
-    lists["begun"].append("blocks")
+async def blocks(seconds, name):
+    lists["begun"].append(name)
     time.sleep(seconds)
     return "blocked"
 
