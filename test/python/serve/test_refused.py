@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -165,6 +166,43 @@ def test_a_client_that_says_nothing_more_is_left(our_host, sent):
             return await wire.is_closed()
 
     assert our_host.run(main)
+
+
+async def large(scope, receive, send):
+    await send(START)
+    await send({"type": "http.response.body", "body": b"x" * 20_000_000})
+
+
+@pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
+def test_a_client_that_does_not_read_a_complete_answer_is_left(our_host, last):
+    async def main():
+        async with our_host.serve(large, lifespan="off", idle_timeout=0.2) as peer:
+            wire = await peer.connect()
+            wire.writer.transport.pause_reading()
+            wire.send(HEAD + last + b"\r\n")
+            while not peer.server.info()["served"]:
+                await asyncio.sleep(0.01)
+            while peer.server.info()["connections"]:
+                await asyncio.sleep(0.01)
+
+    our_host.run(main)
+
+
+def test_a_client_that_reads_slowly_gets_it_all(our_host):
+    async def main():
+        async with our_host.serve(large, lifespan="off", idle_timeout=0.5) as peer:
+            reader, writer = await asyncio.open_connection("127.0.0.1", peer.port, limit=4096)
+            writer.write(HEAD + b"Connection: close\r\n\r\n")
+            read, begun = 0, time.monotonic()
+            while piece := await reader.read(50_000):
+                read += len(piece)
+                # For longer than a client may be idle twice.
+                await asyncio.sleep(0.01 if time.monotonic() < begun + 2 else 0)
+            writer.close()
+            await writer.wait_closed()
+            return read
+
+    assert our_host.run(main) > 20_000_000
 
 
 def test_a_client_that_reads_nothing_is_left(our_host):

@@ -69,6 +69,8 @@ pub struct Connection {
     pub flags: Flags,
     /// The tick at which the wait for the peer began.
     pub since: Cell<u32>,
+    /// What the peer had not taken yet when its time was over the last time.
+    pub unsent: Cell<i64>,
 }
 
 /// The protocol of a connection that is about to be made.
@@ -85,6 +87,7 @@ pub fn make<'py>(server: &Obj<'py>) -> Answer<'py> {
         phase: Cell::new(Phase::Head),
         flags: Flags::default(),
         since: Cell::new(body.live.tick.get()),
+        unsent: Cell::new(0),
     };
     let class = body.types.connection.obj(server.py());
     // SAFETY: the class of `Connection`.
@@ -131,6 +134,7 @@ impl Connection {
     /// Ends after what was written has gone out.
     pub fn close<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         self.phase.set(Phase::Closed);
+        self.wait_begins(py);
         let Some(transport) = self.transport.get(py) else {
             return Ok(());
         };
@@ -200,6 +204,9 @@ impl Connection {
         let config = &server.parts(py)?.config;
         let waited = server.live.tick.get().wrapping_sub(self.since.get());
         let idle = waited > config.idle_ticks;
+        if idle && self.is_read() && self.look_at_unsent(this)? {
+            return Ok(());
+        }
         match self.phase.get() {
             Phase::Head if self.input.borrow().is_empty() && idle => self.close(py),
             Phase::Head if self.input.borrow().is_empty() => Ok(()),
@@ -207,11 +214,45 @@ impl Connection {
             Phase::Length(_) | Phase::Chunked(_) if idle && !self.flags.read_paused.get() => {
                 self.abort(this)
             }
-            Phase::Answer if idle && self.flags.write_paused.get() => self.abort(this),
             Phase::Socket => super::ws::look_at_time(self, this, waited, &config.socket),
             Phase::Linger if waited > LINGER_TICKS => self.close(py),
             _ => Ok(()),
         }
+    }
+}
+
+/// A peer that does not read.
+impl Connection {
+    /// Whether it is the peer's turn to read, as long as there is something left.
+    fn is_read(&self) -> bool {
+        match self.phase.get() {
+            Phase::Head | Phase::Closed => true,
+            Phase::Answer => self.flags.write_paused.get(),
+            _ => false,
+        }
+    }
+
+    /// The peer's time to read is over: it gets the same time again if it has read something, else it
+    /// is left. `false`: nothing waits for it.
+    fn look_at_unsent<'py>(&self, this: &Obj<'py>) -> PyResult<'py, bool> {
+        let py = this.py();
+        let unsent = match self.transport.get(py) {
+            Some(transport) => transport
+                .call_method(c"get_write_buffer_size", &[])?
+                .as_i64()?
+                .unwrap_or_default(),
+            None => 0,
+        };
+        let before = self.unsent.replace(unsent);
+        if unsent == 0 {
+            return Ok(false);
+        }
+        if unsent == before {
+            self.abort(this)?;
+        } else {
+            self.wait_begins(py);
+        }
+        Ok(true)
     }
 }
 
@@ -271,6 +312,7 @@ fn pause_writing<'py>(_this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) 
 
 fn resume_writing<'py>(_this: &Obj<'py>, own: &Connection, args: &Args<'_, 'py>) -> Answer<'py> {
     own.flags.write_paused.set(false);
+    own.unsent.set(0);
     if let Some(request) = own.request.get(args.py()) {
         Request::of(&request).has_room(args.py())?;
     }
