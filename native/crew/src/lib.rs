@@ -21,5 +21,5 @@ pub mod sync;
 
 pub use crew::{Admitted, Crew, Plan, Refused, Turn};
 pub use life::{Life, Met};
-pub use meet::{Meet, Patience};
+pub use meet::{Company, Meet, Patience};
 pub use member::{Member, spin};

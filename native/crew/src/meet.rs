@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::member::spin;
-use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 
 const CLOSED: u8 = 0;
@@ -103,5 +103,66 @@ impl Patience {
             self.0.load(Ordering::Relaxed).wrapping_add(1)
         };
         self.0.store(misses, Ordering::Relaxed);
+    }
+}
+
+/// With more callers than this an answer takes longer than going to sleep, and those who wait for it keep
+/// the others from calling.
+const FEW: u64 = 4;
+
+/// How many jobs come from all callers between two of this one.
+#[derive(Debug)]
+pub struct Company {
+    last: AtomicU64,
+    between: AtomicU64,
+}
+
+impl Default for Company {
+    fn default() -> Self {
+        Company {
+            last: AtomicU64::new(0),
+            between: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Company {
+    /// This one's next job is the one of that number.
+    pub fn came(&self, number: u64) {
+        // Relaxed, here and below: a guess.
+        let last = self.last.swap(number, Ordering::Relaxed);
+        let between = number.wrapping_sub(last);
+        self.between.store(between, Ordering::Relaxed);
+    }
+
+    /// Whether so few others call that the answer may come at once.
+    pub fn is_small(&self) -> bool {
+        self.between.load(Ordering::Relaxed) <= FEW
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Each of so many callers has a job, in turn, some times.
+    fn take_turns(number: &mut u64, callers: &[Company]) {
+        for caller in callers.iter().cycle().take(3 * callers.len()) {
+            *number += 1;
+            caller.came(*number);
+        }
+    }
+
+    #[test]
+    fn a_few_callers_are_small_company_and_many_are_not() {
+        let many: Vec<_> = (0..50).map(|_| Company::default()).collect();
+        let mut number = 0;
+        take_turns(&mut number, &many[..1]);
+        assert!(many[0].is_small());
+        take_turns(&mut number, &many);
+        assert!(many.iter().all(|caller| !caller.is_small()));
+        // The others have gone.
+        take_turns(&mut number, &many[..2]);
+        assert!(many[..2].iter().all(Company::is_small));
     }
 }

@@ -14,8 +14,8 @@ use crate::here::Thread;
 use crate::job::Job;
 use crate::release;
 use crate::ticket::Ticket;
-use crew::Patience;
 use crew::sync::lock;
+use crew::{Company, Patience};
 
 pub struct Slot {
     pid: LocalPid,
@@ -33,6 +33,8 @@ pub struct Slot {
     pub patience: Patience,
     /// The same for answers that come as messages.
     pub linger: Patience,
+    /// Who else calls the loop it calls.
+    pub company: Company,
     /// Where this process, if it runs callbacks, waits for a moment for the next.
     pub seat: Seat,
     /// What jobs with the flag for it are told about themselves.
@@ -74,6 +76,7 @@ impl Slot {
             nest: Mutex::new(None),
             patience: Patience::default(),
             linger: Patience::default(),
+            company: Company::default(),
             seat: Seat::default(),
             about: Mutex::new(None),
             last_error: Mutex::new(None),
@@ -143,6 +146,11 @@ impl Slot {
 
     pub fn nest(&self) -> Option<Arc<Thread>> {
         lock(&self.nest).clone()
+    }
+
+    /// Whether a thread waits for a callback of this process.
+    pub fn runs_callback(&self) -> bool {
+        lock(&self.nest).is_some()
     }
 
     /// Gives a job to the thread that waits for this process, if that nests less than `most` deep; else

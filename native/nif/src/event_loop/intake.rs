@@ -24,6 +24,8 @@ struct Inbox {
     cancels: Vec<u64>,
     /// How many the loop had in hand when they were last counted.
     taken: usize,
+    /// Jobs that were posted by their callers so far.
+    posted: u64,
     open: bool,
     /// Somebody has told the loop's thread to look here.
     told: bool,
@@ -49,6 +51,7 @@ impl Intake {
                 jobs: VecDeque::new(),
                 cancels: Vec::new(),
                 taken: 0,
+                posted: 0,
                 open: true,
                 // The thread looks by itself when it is up.
                 told: true,
@@ -70,6 +73,8 @@ impl Intake {
         if inbox.room(self.max_queue) == 0 {
             return Err((job, Refused::Overload));
         }
+        inbox.posted += 1;
+        job.slot.company.came(inbox.posted);
         inbox.jobs.push_back(job);
         Ok(inbox.must_tell())
     }

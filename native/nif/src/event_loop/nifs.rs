@@ -246,10 +246,12 @@ fn linger<'a>(env: Env<'a>, slot: ResourceArc<Slot>, job: Term<'a>) -> Atom {
     let Some(ticket) = ticket.filter(|ticket| !ticket.is_over()) else {
         return atoms::ok();
     };
-    if let Some(event_loop) = ticket.event_loop() {
+    if slot.runs_callback()
+        && let Some(event_loop) = ticket.event_loop()
+    {
         callback::waits_for_loop(&slot, &event_loop);
     }
-    if slot.linger.has() {
+    if slot.company.is_small() && slot.linger.has() {
         slot.linger.learn(crew::spin(LINGER, || ticket.is_over()));
         rustler::schedule::consume_timeslice(env, 1);
     }
