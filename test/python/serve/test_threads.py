@@ -9,6 +9,8 @@ import threading
 
 import pytest
 
+from erlang._native import HttpServer
+
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 ROUNDS = 2000
 
@@ -155,6 +157,11 @@ def test_without_a_gil_the_rest_is_for_the_thread_of_the_loop(our_host):
         return {type(error) for error in raised}
 
     assert served_meanwhile(our_host, app, work) == {RuntimeError}
+
+
+def test_a_server_that_was_not_started_makes_no_connections():
+    with pytest.raises(RuntimeError, match="not started"):
+        HttpServer().connection()
 
 
 def test_a_server_goes_on_when_another_thread_runs_its_loop(our_host):

@@ -121,7 +121,9 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
     Ok(this.clone())
 }
 
-fn new_connection<'py>(this: &Obj<'py>, _: &Server, _: &Args<'_, 'py>) -> Answer<'py> {
+fn new_connection<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    // Whose thread its methods are for is known from the start on.
+    server.parts(args.py())?;
     connection::make(this)
 }
 
