@@ -240,7 +240,8 @@ fn get_debug<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> An
 }
 
 fn is_running<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
-    Ok(Obj::bool(args.py(), core.owner.get() != 0))
+    let runs = core.owner.get() != 0 && !core.lent.get();
+    Ok(Obj::bool(args.py(), runs))
 }
 
 fn is_closed<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
