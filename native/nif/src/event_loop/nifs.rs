@@ -128,17 +128,17 @@ fn loop_submit<'a>(
     env: Env<'a>,
     slot: ResourceArc<Slot>,
     key: Term<'a>,
-    event_loop: ResourceArc<LoopRef>,
+    event_loop: &'a LoopRef,
     code: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let Some(mut job) = prepare(slot, &event_loop, code, flags, payload)? else {
+    let Some(mut job) = prepare(slot, event_loop, code, flags, payload)? else {
         return Ok(atoms::not_running().encode(env));
     };
     job.reply = Reply::Key(job.env.copy(key));
     let (ticket, slot) = (job.ticket.clone(), job.slot.clone());
-    Ok(match admit(job) {
+    Ok(match admit(job, Some(&event_loop.event_loop)) {
         Ok(()) => {
             callback::waits_for_loop(&slot, &event_loop.event_loop);
             ticket.id().encode(env)
@@ -153,12 +153,12 @@ fn loop_spawn<'a>(
     slot: ResourceArc<Slot>,
     to: LocalPid,
     tag: Atom,
-    event_loop: ResourceArc<LoopRef>,
+    event_loop: &'a LoopRef,
     code: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
-    let Some(mut job) = prepare(slot, &event_loop, code, flags, payload)? else {
+    let Some(mut job) = prepare(slot, event_loop, code, flags, payload)? else {
         return Ok((atoms::not_running(), dead_reference()));
     };
     let reference = ResourceArc::new(TicketRef {
@@ -170,7 +170,7 @@ fn loop_spawn<'a>(
         tag,
         name: Name::Reference(reference.clone()),
     };
-    Ok(match admit(job) {
+    Ok(match admit(job, Some(&event_loop.event_loop)) {
         Ok(()) => (atoms::ok(), reference),
         Err(refused) => (refusal(refused), reference),
     })
@@ -180,16 +180,16 @@ fn loop_spawn<'a>(
 #[rustler::nif]
 fn loop_cast<'a>(
     slot: ResourceArc<Slot>,
-    event_loop: ResourceArc<LoopRef>,
+    event_loop: &'a LoopRef,
     code: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<Atom> {
-    let Some(mut job) = prepare(slot, &event_loop, code, flags, payload)? else {
+    let Some(mut job) = prepare(slot, event_loop, code, flags, payload)? else {
         return Ok(atoms::not_running());
     };
     job.reply = Reply::Nobody;
-    Ok(match push(job) {
+    Ok(match push(job, Some(&event_loop.event_loop)) {
         Ok(()) => atoms::ok(),
         Err(refused) => refusal(refused),
     })
@@ -221,13 +221,13 @@ fn post<'a>(
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
-    job.event_loop = event_loop;
+    job.event_loop = event_loop.clone();
     job.reply = Reply::Message {
         to,
         tag: atoms::async_result(),
         name: Name::Given(job.env.copy(name)),
     };
-    Ok(match admit(job) {
+    Ok(match admit(job, event_loop.as_ref()) {
         Ok(()) => atoms::ok(),
         Err(refused) => refusal(refused),
     })
@@ -238,8 +238,8 @@ const LINGER: Duration = Duration::from_micros(10);
 
 /// Looks a moment for the message of a job, where messages have come that quickly of late.
 #[rustler::nif]
-fn linger<'a>(env: Env<'a>, slot: ResourceArc<Slot>, job: Term<'a>) -> Atom {
-    let ticket = match job.decode::<ResourceArc<TicketRef>>() {
+fn linger<'a>(env: Env<'a>, slot: &'a Slot, job: Term<'a>) -> Atom {
+    let ticket = match job.decode::<&TicketRef>() {
         Ok(reference) => Some(reference.ticket.clone()),
         Err(_) => job.decode().ok().and_then(|id| slot.job(id)),
     };
@@ -249,7 +249,7 @@ fn linger<'a>(env: Env<'a>, slot: ResourceArc<Slot>, job: Term<'a>) -> Atom {
     if slot.runs_callback()
         && let Some(event_loop) = ticket.event_loop()
     {
-        callback::waits_for_loop(&slot, &event_loop);
+        callback::waits_for_loop(slot, &event_loop);
     }
     if slot.company.is_small() && slot.linger.has() {
         slot.linger.learn(crew::spin(LINGER, || ticket.is_over()));
@@ -261,7 +261,7 @@ fn linger<'a>(env: Env<'a>, slot: ResourceArc<Slot>, job: Term<'a>) -> Atom {
 /// A job for a loop. Without workers there is no application.
 fn prepare(
     slot: ResourceArc<Slot>,
-    event_loop: &ResourceArc<LoopRef>,
+    event_loop: &LoopRef,
     code: u32,
     flags: u32,
     payload: Term<'_>,
@@ -278,14 +278,15 @@ fn prepare(
 }
 
 /// Queues a job that ends with its caller.
-fn admit(job: Box<Job>) -> Result<(), Refused> {
+fn admit(job: Box<Job>, event_loop: Option<&Arc<Loop>>) -> Result<(), Refused> {
     job.slot.remember(job.ticket.clone());
-    push(job)
+    push(job, event_loop)
 }
 
-fn push(mut job: Box<Job>) -> Result<(), Refused> {
+/// To the job's loop, if it has one.
+fn push(mut job: Box<Job>, event_loop: Option<&Arc<Loop>>) -> Result<(), Refused> {
     job.decodes = Some(job.pool.interp.exported.decodes());
-    let Some(event_loop) = job.event_loop.clone() else {
+    let Some(event_loop) = event_loop else {
         return enqueue(job);
     };
     event_loop.push(job).map_err(|(job, refused)| {
