@@ -20,11 +20,11 @@ const BUDGET: Duration = Duration::from_millis(2);
 const POLITE: Duration = Duration::from_micros(50);
 /// How long the leader looks for the next job before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
-/// After so many looks in vain it sleeps at once, and looks again only now and then; then for so long
-/// that a caller whom our sleeping sent to sleep has come back. It finds the leader awake, and both
-/// stay so.
+/// After so many looks in vain it sleeps at once, and looks again only now and then.
 const MOST_MISSES: u32 = 4;
 const PROBE_EVERY: u32 = 32;
+/// Now and then, and the second time in vain, it looks for so long that a caller whom our sleeping sent
+/// to sleep has come back. It finds the leader awake, and both stay so.
 const PROBE: Duration = Duration::from_micros(100);
 
 /// The body of a pool's thread: until it is retired or the pool closed.
@@ -67,10 +67,11 @@ fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
 
 /// How long to look after so many looks in vain.
 fn patience(misses: u32) -> Duration {
-    if misses < MOST_MISSES {
-        SPIN
-    } else if misses.is_multiple_of(PROBE_EVERY) {
+    let often = misses < PROBE_EVERY && misses.is_power_of_two();
+    if misses == 1 || misses >= MOST_MISSES && (often || misses.is_multiple_of(PROBE_EVERY)) {
         PROBE
+    } else if misses < MOST_MISSES {
+        SPIN
     } else {
         Duration::ZERO
     }

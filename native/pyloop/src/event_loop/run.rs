@@ -24,6 +24,9 @@ const LINGER: u64 = 20_000;
 /// After so many looks in vain the loop sleeps at once, and looks again only now and then.
 const MOST_MISSES: u32 = 4;
 const PROBE_EVERY: u32 = 32;
+/// Now and then, and the second time in vain, it looks for so long that a visitor whom its sleeping sent
+/// to sleep has come back. It finds the loop awake, and both stay so.
+const PROBE: u64 = 100_000;
 
 /// Turns of one step: other loops wait for this thread, too.
 const STEP: u32 = 64;
@@ -180,8 +183,11 @@ impl Host<Work, Source> for Driver<'_, '_> {
         if !self.core.io.visited.replace(false) {
             return 0;
         }
-        let look = self.misses < MOST_MISSES || self.misses.is_multiple_of(PROBE_EVERY);
-        if look {
+        let misses = self.misses;
+        let often = misses < PROBE_EVERY && misses.is_power_of_two();
+        if misses == 1 || misses >= MOST_MISSES && (often || misses.is_multiple_of(PROBE_EVERY)) {
+            PROBE
+        } else if misses < MOST_MISSES {
             LINGER
         } else {
             self.lingered(false);
