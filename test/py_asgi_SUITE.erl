@@ -314,6 +314,7 @@ a_worker_that_is_stopped_in_its_tracks_gets_no_more_connections(_Config) ->
         {ok, #{restarts := Restarts, workers := Workers}} = py_asgi:info(Server),
         {Restarts, [Status || #{status := Status} <- Workers]} =:= {1, [up, up]}
     end),
+    ok = py_test:eventually(fun() -> connections(Server) =:= [0, 0] end),
     Sockets = [asked(Port) || _ <- lists:seq(1, 10)],
     ?assertEqual([5, 5], connections(Server)),
     lists:foreach(fun py_http:close/1, Sockets),
