@@ -56,8 +56,10 @@ def sleeps(*_):
         raise
 
 
-def sleeps_in_steps(name):
+def sleeps_in_steps(name, first=None):
     try:
+        if first is not None:
+            erlang.call("note", first)
         while True:
             time.sleep(0.001)
     except BaseException as error:
@@ -196,8 +198,8 @@ def thread_id():
 
 
 def stuck():
-    erlang.call("note", "stuck")
-    sleeps_in_steps("asked")
+    # Within: the stop may be there before the next line.
+    sleeps_in_steps("asked", first="stuck")
 
 
 def asks_for_a_meeting(together):
