@@ -219,8 +219,8 @@ def test_changing_a_transport_in_use_is_refused_or_does_no_harm(connect: Any) ->
     only_refused(erlang.run(asyncio.wait_for(main(), 60)))
 
 
-# With a GIL, which OpenSSL lets go of while it encrypts, TLS is for the thread of its loop alone, as
-# asyncio's is.
+# With a GIL, which OpenSSL lets go of while it encrypts, TLS is for the thread of its loop alone,
+# as asyncio's is.
 @pytest.mark.parametrize("connect", [plain, datagrams] if HAS_GIL else [plain, tls, datagrams])
 def test_a_transport_whose_loop_rests_loses_nothing_of_what_threads_write(
     connect: Any,

@@ -110,8 +110,8 @@ def test_workers_share_connections_that_come_at_once(served, folder, kind):
         answers = collections.Counter(client.recv(1000).split(b"\r\n\r\n")[1] for client in clients)
         for client in clients:
             client.close()
-    # By chance alone, less than 20 of 100 is a matter of 1 in 10 ** 9. Those in one process count, but
-    # not what is on its way.
+    # By chance alone, less than 20 of 100 is a matter of 1 in 10 ** 9. Those in one process count,
+    # but not what is on its way.
     assert min(answers.values()) >= (20 if kind == "processes" else 30)
     assert len(answers) == 2
 
