@@ -30,8 +30,8 @@ struct Desk {
     /// Passed to it, by itself too, and not there yet.
     underway: AtomicUsize,
     way: Visitors,
-    /// Takes the descriptor of a connection.
-    taker: Kept,
+    /// Takes the descriptor of a connection. `None`: it has left, and keeps its server no more.
+    taker: Mutex<Option<Kept>>,
 }
 
 impl Desk {
@@ -60,7 +60,7 @@ impl Membership {
             open,
             underway: AtomicUsize::new(0),
             way,
-            taker: Kept::new(taker.clone()),
+            taker: Mutex::new(Some(Kept::new(taker.clone()))),
         });
         let mut shares = shares();
         let share = shares.get_or_insert_default().entry(number).or_default();
@@ -89,7 +89,7 @@ impl Membership {
         }
         self.desk.underway.fetch_add(1, Ordering::Relaxed);
         self.kept.set(self.kept.get() + 1);
-        take(&place).map_or(Ok(()), Err)
+        taken(&place).map_or(Ok(()), Err)
     }
 
     /// All that waited were accepted: those that were kept are with their loop now, as others' are.
@@ -117,6 +117,7 @@ impl Drop for Membership {
 }
 
 fn leave(number: i64, desk: &Arc<Desk>) {
+    drop(taken(&desk.taker));
     let mut shares = shares();
     let Some(all) = shares.as_mut() else { return };
     let Some(share) = all.get_mut(&number) else {
@@ -128,7 +129,7 @@ fn leave(number: i64, desk: &Arc<Desk>) {
     }
 }
 
-fn take(place: &Mutex<Option<OwnedFd>>) -> Option<OwnedFd> {
+fn taken<T>(place: &Mutex<Option<T>>) -> Option<T> {
     place.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
@@ -142,8 +143,12 @@ impl Visit for Passed {
     fn visit<'py>(self: Box<Self>, event_loop: &Obj<'py>) -> PyResult<'py, ()> {
         let py = event_loop.py();
         self.desk.underway.fetch_sub(1, Ordering::Relaxed);
-        let (Some(taker), Some(connection)) = (self.desk.taker.get(py), take(&self.connection))
-        else {
+        let taker = {
+            let kept = self.desk.taker.lock();
+            let kept = kept.unwrap_or_else(PoisonError::into_inner);
+            kept.as_ref().and_then(|kept| kept.get(py))
+        };
+        let (Some(taker), Some(connection)) = (taker, taken(&self.connection)) else {
             return Ok(());
         };
         let number = Obj::int(py, connection.into_raw_fd().into())?;
