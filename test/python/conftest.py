@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import pytest
 import erlang
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, erlang.new_event_loop], ids=["asyncio", "erlang"])
@@ -20,3 +21,29 @@ def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
         yield loop
         if not loop.is_closed():
             loop.run_until_complete(loop.shutdown_default_executor())
+
+
+@pytest.fixture
+def hammer() -> Callable[..., list[BaseException]]:
+    """Each work again and again, two threads for each, all at once: what they raised."""
+
+    def run(*works: Callable[[], object], rounds: int = 1000) -> list[BaseException]:
+        raised: list[BaseException] = []
+        start = threading.Barrier(2 * len(works))
+
+        def again(work: Callable[[], object]) -> None:
+            start.wait()
+            for _ in range(rounds):
+                try:
+                    work()
+                except BaseException as error:
+                    raised.append(error)
+
+        threads = [threading.Thread(target=again, args=(work,)) for work in works * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return raised
+
+    return run

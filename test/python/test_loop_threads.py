@@ -15,6 +15,8 @@ import erlang
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Hammer = Callable[..., list[BaseException]]
+
 Loop = asyncio.AbstractEventLoop
 
 
@@ -71,28 +73,9 @@ def test_call_soon_from_a_foreign_thread_is_safe_without_debug() -> None:
     loop.close()
 
 
-def hammer(*works: Callable[[], object], rounds: int = 300) -> list[BaseException]:
-    """Runs each of them again and again, two threads for each, all at once."""
-    failures: list[BaseException] = []
-    start = threading.Barrier(2 * len(works))
-
-    def again(work: Callable[[], object]) -> None:
-        start.wait()
-        try:
-            for _ in range(rounds):
-                work()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=again, args=(work,)) for work in works * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return failures
-
-
-def test_handles_are_cancelled_looked_at_and_run_by_several_threads_at_once(loop: Loop) -> None:
+def test_handles_are_cancelled_looked_at_and_run_by_several_threads_at_once(
+    loop: Loop, hammer: Hammer
+) -> None:
     handles: list[asyncio.Handle] = []
     ran: list[int] = []
 
@@ -107,7 +90,7 @@ def test_handles_are_cancelled_looked_at_and_run_by_several_threads_at_once(loop
             handle.cancel()
 
     async def main() -> list[BaseException]:
-        return await asyncio.to_thread(hammer, post, look)
+        return await asyncio.to_thread(hammer, post, look, rounds=300)
 
     assert loop.run_until_complete(main()) == []
     assert len(handles) == 2 * 300 * 20
@@ -124,7 +107,7 @@ class Echo(asyncio.Protocol):
         self.transport.write(data)
 
 
-def test_a_transport_in_use_may_be_asked_by_other_threads(loop: Loop) -> None:
+def test_a_transport_in_use_may_be_asked_by_other_threads(loop: Loop, hammer: Hammer) -> None:
     async def main() -> list[BaseException]:
         mine, theirs = socket.socketpair()
         transport, _ = await loop.create_connection(Echo, sock=mine)
@@ -141,7 +124,7 @@ def test_a_transport_in_use_may_be_asked_by_other_threads(loop: Loop) -> None:
             assert isinstance(transport.get_protocol(), Echo)
             assert repr(transport)
 
-        failures = await asyncio.to_thread(hammer, ask)
+        failures = await asyncio.to_thread(hammer, ask, rounds=300)
         used.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await used
@@ -158,7 +141,7 @@ def test_a_transport_in_use_may_be_asked_by_other_threads(loop: Loop) -> None:
     assert loop.run_until_complete(main()) == []
 
 
-def test_closing_from_another_thread_loses_the_connection_once() -> None:
+def test_closing_from_another_thread_loses_the_connection_once(hammer: Hammer) -> None:
     # asyncio's transports are not made for that.
     loop = erlang.new_event_loop()
     lost: list[BaseException | None] = []
@@ -214,7 +197,7 @@ def test_one_of_several_threads_runs_a_loop_and_the_others_are_told() -> None:
     loop.close()
 
 
-def test_loops_in_several_threads_at_once_have_nothing_in_common() -> None:
+def test_loops_in_several_threads_at_once_have_nothing_in_common(hammer: Hammer) -> None:
     def one() -> None:
         async def main() -> None:
             mine, theirs = socket.socketpair()

@@ -1,7 +1,8 @@
 //! Methods of native classes: how they are entered, and which thread may.
 //!
 //! With a GIL every attached thread may. Without one a method runs in a critical section of its object;
-//! if a loop's thread has the object to itself, others are refused there, or the call is sent to it.
+//! if a loop's thread has the object to itself, others are refused there, or the call is sent to it. So
+//! they are with a GIL where a method lets go of it (`Native::LETS_GO`).
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -61,7 +62,7 @@ pub unsafe fn enter<T: Native>(
         // SAFETY: the method descriptor has checked the class.
         let inner = unsafe { body::<T>(&this) };
         let run = || method(&this, inner, &args);
-        if !FREE_THREADED {
+        if !FREE_THREADED && !T::LETS_GO {
             return run();
         }
         let send = match access {

@@ -12,7 +12,7 @@ import pytest
 from erlang._native import HttpServer
 
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-ROUNDS = 2000
+ROUNDS = 1000
 
 
 async def echo(scope, receive, send):
@@ -37,26 +37,6 @@ class Seen:
         self.request = send.__self__
         [self.connection] = [o for o in gc.get_referents(self.request) if "Connection" in repr(o)]
         await echo(scope, receive, send)
-
-
-def hammer(*works):
-    """Each again and again, two threads for each, all at once: what each of them raised."""
-    raised, start = [], threading.Barrier(2 * len(works))
-
-    def again(work):
-        start.wait()
-        for _ in range(ROUNDS):
-            try:
-                work()
-            except BaseException as error:
-                raised.append(error)
-
-    threads = [threading.Thread(target=again, args=(work,)) for work in works * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return raised
 
 
 async def talk(peer, until):
@@ -92,7 +72,7 @@ def served_meanwhile(host, app, work):
     return host.run(main)
 
 
-def test_a_server_tells_its_numbers_to_any_thread(our_host):
+def test_a_server_tells_its_numbers_to_any_thread(our_host, hammer):
     def work(server):
         def ask():
             assert server.info()["connections"] == 2
@@ -104,7 +84,7 @@ def test_a_server_tells_its_numbers_to_any_thread(our_host):
     assert served_meanwhile(our_host, Seen(), work) == []
 
 
-def test_receive_and_send_may_be_called_anywhere_and_are_awaited_on_the_loop(our_host):
+def test_receive_and_send_may_be_called_anywhere_and_are_awaited_on_the_loop(our_host, hammer):
     app = Seen()
 
     def work(server):
@@ -117,7 +97,7 @@ def test_receive_and_send_may_be_called_anywhere_and_are_awaited_on_the_loop(our
     assert served_meanwhile(our_host, app, work) == []
 
 
-def test_what_they_give_can_not_be_awaited_by_another_thread(our_host):
+def test_what_they_give_can_not_be_awaited_by_another_thread(our_host, hammer):
     app, message = Seen(), {"type": "http.response.body", "body": b"never sent"}
 
     def work(server):
@@ -134,7 +114,7 @@ def test_what_they_give_can_not_be_awaited_by_another_thread(our_host):
 
 
 @pytest.mark.skipif(HAS_GIL, reason="with a GIL every thread may")
-def test_without_a_gil_the_rest_is_for_the_thread_of_the_loop(our_host):
+def test_without_a_gil_the_rest_is_for_the_thread_of_the_loop(our_host, hammer):
     app = Seen()
 
     def work(server):
