@@ -4,8 +4,8 @@
 
 -export([run/0, print_short_jobs/0]).
 
--define(ROUNDS, 3).
--define(WORK, 3000000).
+-define(ROUNDS, 9).
+-define(WORK, 1000000).
 
 -spec run() -> ok.
 run() ->
@@ -19,11 +19,12 @@ run() ->
 measure(Mode) ->
     Job = {bench_cpu, cpu, [?WORK]},
     {ok, _} = py:parallel([Job]),
-    {One, Two, Sixteen} = middle([speed_ups(Job) || _ <- lists:seq(1, ?ROUNDS)]),
-    Alone = middle([pythons() || _ <- lists:seq(1, ?ROUNDS)]),
+    {Twos, Sixteens} = lists:unzip([speed_ups(Job) || _ <- lists:seq(1, ?ROUNDS)]),
+    {Two, Sixteen} = {py_bench:median(Twos), py_bench:median(Sixteens)},
+    Alone = py_bench:median([pythons() || _ <- lists:seq(1, 5)]),
     Least = #{subinterp => 1.8, free_threaded => 1.7},
-    speed_up("2 CPU-bound jobs at once", Two / One, maps:get(Mode, Least), Alone),
-    speed_up("16 jobs, per pair", Sixteen / One, maps:get(Mode, Least), Alone),
+    speed_up("2 CPU-bound jobs at once", Two, maps:get(Mode, Least), Alone),
+    speed_up("16 jobs, per pair", Sixteen, maps:get(Mode, Least), Alone),
     {Ratio, Cpu} = short_jobs(Mode),
     {Rested, RestedCpu} = without_busy_waiting(),
     speed_up("100 us jobs, 2 callers", Ratio, 1.7, Alone),
@@ -39,7 +40,7 @@ short_jobs(Mode) ->
     N = calibrate(hd(Calls)),
     Rates = [
         {rate([element(1, hd(Calls))], N), rate([Call || {Call, _} <- Calls], N)}
-     || _ <- lists:seq(1, 2 * ?ROUNDS)
+     || _ <- lists:seq(1, 6)
     ],
     _ = [Stop() || {_, Stop} <- Calls],
     {Ones, Twos} = lists:unzip(Rates),
@@ -106,13 +107,14 @@ count(Call, N, End, Count) ->
             Count
     end.
 
-%% How many jobs a second one, two and sixteen at a time make.
+%% How many times as many jobs two and sixteen at a time make as one, in the same moment.
 speed_ups(Job) ->
     Rate = fun(N) ->
         {Us, {ok, _}} = py_bench:timed(fun() -> py:parallel(lists:duplicate(N, Job), infinity) end),
         N / Us
     end,
-    {Rate(1), Rate(2), Rate(16)}.
+    One = Rate(1),
+    {Rate(2) / One, Rate(16) / One}.
 
 %% Two processes of plain python3 doing the same, against one.
 pythons() ->
@@ -121,7 +123,7 @@ pythons() ->
 
 python(N) ->
     Code =
-        "x = 0\nfor i in range(" ++ integer_to_list(3 * ?WORK) ++
+        "x = 0\nfor i in range(" ++ integer_to_list(9 * ?WORK) ++
             "): x = (x * 251 + i) & 255",
     #{executable := Python} = py_runtime:python(),
     {Us, _} = py_bench:timed(fun() ->
@@ -180,8 +182,6 @@ row(Name, Value, Text, Reached) ->
     io:format("~-40ts ~8.2f ~ts: ~ts~n", [Name, float(Value), Text, Verdict]).
 
 f(Value) -> lists:flatten(io_lib:format("~.2f", [float(Value)])).
-
-middle(Values) -> lists:nth((length(Values) + 1) div 2, lists:sort(Values)).
 
 %% A module on the path that every interpreter gets. Its constants are small: without a GIL (3.14) threads
 %% that run the code of one module wait for each other at the reference counts of large ones, in plain Python
