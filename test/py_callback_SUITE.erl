@@ -359,6 +359,13 @@ shared_state_is_seen_from_both_sides(_Config) ->
     ?assertEqual(4, py:state_decr(<<"cb_count">>)),
     ?assertEqual({ok, 17}, py:call(erlang, state_get, [cb_missing, 17])),
     ?assertReason({<<"erlang.ErlangError">>, _}, py:call(erlang, state_incr, [cb])),
+    ?assertEqual({ok, 2}, py:call(erlang, state_decr, [cb_count, 2])),
+    {ok, Keys} = py:call(erlang, state_keys, []),
+    ?assertEqual([<<"cb">>, <<"cb_count">>], lists:sort(Keys)),
+    ?assertEqual([{ok, none}, {ok, none}], [py:call(erlang, state_delete, [Key]) || Key <- [cb, missing]]),
+    ?assertEqual([<<"cb_count">>], py:state_keys()),
+    ?assertEqual({ok, none}, py:call(erlang, state_clear, [])),
+    ?assertEqual([], py:state_keys()),
     [ok = py:state_remove(Key) || Key <- [<<"cb">>, <<"cb_count">>]],
     ?assertEqual({ok, none}, py:call(erlang, state_get, [cb])).
 

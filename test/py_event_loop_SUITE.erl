@@ -109,6 +109,13 @@ the_low_level_functions_run_and_await(_Config) ->
     ?assertEqual({ok, 4}, py_event_loop_pool:run(py_asyncs, give, [4])),
     Task = py_event_loop_pool:create_task(py_asyncs, nap, [0], #{value => 5}),
     ?assertEqual({ok, 5}, py_event_loop_pool:await(Task, 5000)),
+    Others = [
+        py_event_loop:await(py_event_loop:create_task(py_asyncs, nap, [0], #{value => 7}), 5000),
+        py_event_loop_pool:await(py_event_loop_pool:create_task(py_asyncs, give, [8])),
+        py_event_loop_pool:run(py_asyncs, nap, [0], #{kwargs => #{value => 9}})
+    ],
+    ?assertEqual([{ok, 7}, {ok, 8}, {ok, 9}], Others),
+    ?assertMatch({ok, _}, py_event_loop_pool:get_loop()),
     {ok, Loop} = py_event_loop:get_loop(),
     Request = #{module => py_asyncs, func => give, args => [6]},
     {ok, Ref} = py_event_loop:run_async(Loop, Request),
@@ -124,7 +131,9 @@ the_low_level_functions_run_and_await(_Config) ->
 
 a_task_nobody_waits_for_runs(_Config) ->
     ok = py_event_loop:spawn_task(py_asyncs, note, [<<"spawned">>]),
-    py_test:ended(<<"spawned">>).
+    py_test:ended(<<"spawned">>),
+    ok = py_event_loop:spawn_task(py_asyncs, note, [], #{name => <<"named">>}),
+    py_test:ended(<<"named">>).
 
 a_callback_of_another_thread_wakes_the_loop(_Config) ->
     ?assertEqual({ok, 7}, py:await(py:async_call(py_asyncs, through_thread, [0.05, 7]), 10_000)).

@@ -16,6 +16,7 @@
     running_and_queued_calls_hear_of_the_stop/1,
     without_the_application_everything_says_not_running/1,
     stopping_and_starting_twenty_times_leaves_nothing_behind/1,
+    reloading_takes_new_code/1,
     leaving_is_an_error_to_the_caller/1,
     children_give_their_exit_codes/1,
     a_node_with_running_python_threads_stops_in_time/1,
@@ -232,7 +233,20 @@ without_the_application_everything_says_not_running(_Config) ->
         reload => fun() -> py:reload(json) end,
         getattr => fun() -> py:getattr(Object, x) end,
         state_fetch => fun() -> py:state_fetch(x) end,
-        venv_info => fun() -> py:venv_info() end
+        venv_info => fun() -> py:venv_info() end,
+        activate_venv => fun() -> py:activate_venv("/tmp") end,
+        parallel => fun() -> py:parallel([{math, sqrt, [4]}]) end,
+        map => fun() -> py:map({math, sqrt}, [4], #{}) end,
+        async_call => fun() -> py:await(py:async_call(math, sqrt, [4]), 1000) end,
+        async_gather => fun() -> py:async_gather([{math, sqrt, [4]}]) end,
+        async_stream => fun() -> py:async_stream(builtins, range, [1]) end,
+        shared_dict => fun() -> py:shared_dict_new() end,
+        channel => fun() -> py_channel:new() end,
+        dag => fun() -> py_dag:run(#{nodes => #{n => #{run => {py, math, sqrt}, inputs => [x]}}}, #{x => 4}) end,
+        asgi => fun() -> py_asgi:run(m, app, #{}, <<>>) end,
+        wsgi => fun() -> py_wsgi:run(m, app, #{}) end,
+        serve => fun() -> py_asgi:serve(<<"m:app">>, #{port => 0}) end,
+        low_level => fun() -> py_event_loop:run(math, sqrt, [4]) end
     },
     Wrong = maps:filtermap(fun(_, F) -> other_than_not_running(F) end, Functions),
     ?assertReason({context_died, _}, py:call(Ctx, math, sqrt, [4])),
@@ -254,6 +268,20 @@ other_than_not_running(Function) ->
     catch
         Kind:Reason -> {true, {Kind, Reason}}
     end.
+
+reloading_takes_new_code(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "reloaded"),
+    File = filename:join(Dir, "life_code.py"),
+    ok = filelib:ensure_dir(File),
+    %% Of different lengths: Python looks at the time of a file by the second.
+    ok = file:write_file(File, "def said(): return 'old'\n"),
+    ok = py_test:add_path(Dir),
+    ?assertEqual({ok, <<"old">>}, py:call(life_code, said, [])),
+    ok = file:write_file(File, "def said(): return 'the new'\n"),
+    ?assertEqual({ok, <<"old">>}, py:call(life_code, said, [])),
+    ?assertEqual(ok, py:reload(life_code)),
+    ?assertEqual({ok, <<"the new">>}, py:call(life_code, said, [])),
+    ?assertReason({'ModuleNotFoundError', _}, py:reload(there_is_no_such_module)).
 
 stopping_and_starting_twenty_times_leaves_nothing_behind(_Config) ->
     Cycle = fun(N) ->

@@ -212,7 +212,12 @@ erlang_and_python_agree_on_the_mode(_Config) ->
     {ok, Mode} = py:eval("__import__('erlang').detect_mode().value"),
     #{free_threaded := Free} = py_runtime:python(),
     ?assertEqual(Free, py:execution_mode() =:= free_threaded),
-    ?assertEqual(Free, Mode =:= <<"free_threaded">>).
+    ?assertEqual(Free, Mode =:= <<"free_threaded">>),
+    with_context(fun(Ctx) ->
+        {ok, Inside} = py:eval(Ctx, "__import__('erlang').detect_mode().value"),
+        Own = case Free of true -> <<"free_threaded">>; false -> <<"subinterp">> end,
+        ?assertEqual(Own, Inside)
+    end).
 
 a_module_that_brings_the_gil_back_changes_the_mode(Config) ->
     case py:execution_mode() of

@@ -235,11 +235,17 @@ a_worker_tells_who_asked(_Config) ->
     ?assertEqual({py_event, Worker, Writer, write}, py_test:message()),
     {ok, Late} = py_event_worker:call_later(Worker, 60_000),
     ok = py_event_worker:cancel_timer(Worker, Late),
+    {From2, To2, Send2} = sockets(),
+    {ok, Removed} = py_event_worker:add_reader(Worker, To2),
+    ok = py_event_worker:remove(Worker, Removed),
+    Send2(<<"y">>),
+    {ok, Last} = py_event_worker:call_later(Worker, 1),
+    ?assertEqual({py_event, Worker, Last, timer}, py_test:message()),
     ?assertReason({posix, ebadf}, py_event_worker:add_reader(Worker, 999_999)),
     {ok, Loop} = py_event_worker:loop(Worker),
     ok = py_event_worker:stop(Worker),
     ?assertEqual({error, not_running}, py_nif:poll_events(Loop, 0)),
-    close([From, To]).
+    close([From, To, From2, To2]).
 
 a_worker_forgets_the_dead(_Config) ->
     {ok, Worker} = py_event_worker:start_link(py_raw_loop_worker),

@@ -15,6 +15,7 @@
     a_counter_starts_at_zero_and_moves_both_ways/1,
     a_counter_grows_beyond_64_bits/1,
     a_value_that_is_no_integer_cannot_be_counted/1,
+    py_has_them_too/1,
     a_hundred_processes_count_without_losing_one/1,
     past_its_bound_it_says_full_and_existing_keys_still_change/1,
     the_bound_is_exact_under_concurrent_stores_and_removes/1,
@@ -33,6 +34,7 @@ all() ->
         a_counter_starts_at_zero_and_moves_both_ways,
         a_counter_grows_beyond_64_bits,
         a_value_that_is_no_integer_cannot_be_counted,
+        py_has_them_too,
         a_hundred_processes_count_without_losing_one,
         past_its_bound_it_says_full_and_existing_keys_still_change,
         the_bound_is_exact_under_concurrent_stores_and_removes,
@@ -133,6 +135,18 @@ a_value_that_is_no_integer_cannot_be_counted(_Config) ->
     ?assertMatch({error, {bad_argument, _}}, py_state:state_incr(m, 1.5)),
     ?assertMatch({error, {bad_argument, _}}, py_state:state_decr(m, <<"1">>)),
     ?assertEqual({ok, <<"text">>}, py_state:state_fetch(n)).
+
+py_has_them_too(_Config) ->
+    ok = py:state_store(a, 1),
+    ?assertEqual({ok, 1}, py:state_fetch(a)),
+    ?assertEqual([2, 5], [py:state_incr(a), py:state_incr(a, 3)]),
+    ?assertEqual([4, -6], [py:state_decr(a), py:state_decr(a, 10)]),
+    ?assertEqual([<<"a">>], py:state_keys()),
+    ok = py:state_remove(a),
+    ?assertEqual({error, not_found}, py:state_fetch(a)),
+    ok = py:state_store(b, 1),
+    ?assertEqual(ok, py:state_clear()),
+    ?assertEqual([], py:state_keys()).
 
 a_hundred_processes_count_without_losing_one(_Config) ->
     in_parallel(100, fun(_) -> [py_state:state_incr(n) || _ <- lists:seq(1, 1000)] end),

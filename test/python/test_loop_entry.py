@@ -39,6 +39,43 @@ def test_run_runs_on_an_erlang_event_loop() -> None:
         assert runner.run(loop_class()) is erlang.ErlangEventLoop
 
 
+def test_where_there_are_no_policies_install_says_what_to_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("erlang._run.ErlangEventLoopPolicy", type("Nothing", (), {}))
+    with pytest.raises(RuntimeError, match=r"use erlang\.run\(main\(\)\)"):
+        erlang.install()
+
+
+def test_the_older_names_do_what_asyncio_does() -> None:
+    async def give(value: int, *gates: asyncio.Event) -> int:
+        for gate in gates:
+            await gate.wait()
+        return value
+
+    async def fail() -> None:
+        raise KeyError
+
+    async def main() -> None:
+        never, module = asyncio.Event(), erlang_asyncio
+        tasks = [module.ensure_future(give(1)), module.create_task(give(2, never))]
+        done, pending = await module.wait(tasks, return_when=module.FIRST_COMPLETED)
+        assert (done, pending) == ({tasks[0]}, {tasks[1]})
+        tasks[0] = module.ensure_future(fail())
+        done, pending = await module.wait(tasks, return_when=module.FIRST_EXCEPTION)
+        assert (done, pending) == ({tasks[0]}, {tasks[1]})
+        assert isinstance(tasks[0].exception(), KeyError)
+        outer = module.ensure_future(module.shield(tasks[1]))
+        await module.sleep(0)
+        outer.cancel()
+        with pytest.raises(module.CancelledError):
+            await outer
+        never.set()
+        assert await tasks[1] == 2
+
+    erlang_asyncio.run(main())
+
+
 def test_run_refuses_to_nest() -> None:
     async def main() -> None:
         coroutine = loop_class()

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -11,11 +12,36 @@ from erlang import _native
 pytestmark = pytest.mark.smoke
 
 
-def test_what_needs_a_node_says_so() -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: erlang.call("f", 1),
+        lambda: erlang.send("name", 1),
+        lambda: erlang.self(),
+        lambda: erlang.whereis("name"),
+        lambda: erlang.current(),
+        lambda: erlang.state_get("key"),
+        lambda: erlang.state_set("key", 1),
+        lambda: erlang.state_delete("key"),
+        lambda: erlang.state_keys(),
+        lambda: erlang.state_clear(),
+        lambda: erlang.state_incr("key"),
+        lambda: erlang.state_decr("key"),
+        lambda: erlang.SharedDict("name"),
+        lambda: erlang.pg.join("group"),
+    ],
+)
+def test_what_needs_a_node_says_so(use: Callable[[], object]) -> None:
     with pytest.raises(erlang.NotInNode, match="py:call"):
-        erlang.call("f", 1)
-    with pytest.raises(erlang.NotInNode):
-        erlang.send("name", 1)
+        use()
+
+
+def test_what_is_awaited_and_needs_a_node_says_so() -> None:
+    async def main() -> None:
+        with pytest.raises(erlang.NotInNode, match="py:call"):
+            await erlang.async_call("f", 1)
+
+    erlang.run(main())
 
 
 @pytest.mark.parametrize(
