@@ -153,12 +153,4 @@ worker_info(#{pid := Pid, status := up} = Worker) ->
 worker_info(Worker) ->
     maps:remove(pid, Worker).
 
-ask(Server, Question) ->
-    try
-        gen_server:call(Server, Question, infinity)
-    catch
-        exit:{Why, _} when Why =:= noproc; Why =:= normal; Why =:= shutdown ->
-            {error, not_running};
-        exit:{{shutdown, _}, _} ->
-            {error, not_running}
-    end.
+ask(Server, Question) -> py_ask:server(Server, Question, {error, not_running}).

@@ -22,17 +22,18 @@ start_server(#{stop_timeout := Stop} = Options) ->
         restart => transient,
         shutdown => Stop + ?MORE
     },
-    try supervisor:start_child(?MODULE, Spec) of
+    Ask = fun() -> supervisor:start_child(?MODULE, Spec) end,
+    case py_ask:otherwise(Ask, {error, not_running}) of
         {ok, Pid} ->
             {ok, Pid};
+        {error, not_running} ->
+            {error, not_running};
         {error, {{already_started, _}, _Child}} ->
             {error, {bad_argument, <<"a process of this name exists">>}};
         {error, {{shutdown, Reason}, _Child}} ->
             {error, Reason};
         {error, Reason} ->
             {error, {context_died, Reason}}
-    catch
-        exit:{noproc, _} -> {error, not_running}
     end.
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.

@@ -97,12 +97,7 @@ bound() ->
 lend(OwnNames) ->
     request({lend, self(), OwnNames}, {error, not_running}).
 
-request(Request, Otherwise) ->
-    try
-        gen_server:call(?MODULE, Request, infinity)
-    catch
-        exit:{noproc, _} -> Otherwise
-    end.
+request(Request, Otherwise) -> py_ask:server(?MODULE, Request, Otherwise).
 
 -spec init(pos_integer()) -> {ok, #state{}}.
 init(Max) ->

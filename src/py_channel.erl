@@ -82,15 +82,7 @@ close(Channel) ->
 -spec info(channel()) -> #{atom() => term()} | {error, closed}.
 info(Channel) -> ask(Channel, info).
 
-ask(Channel, Request) ->
-    try
-        gen_server:call(Channel, Request, infinity)
-    catch
-        exit:{noproc, _} -> {error, closed};
-        exit:{normal, _} -> {error, closed};
-        exit:{shutdown, _} -> {error, closed};
-        exit:{{shutdown, _}, _} -> {error, closed}
-    end.
+ask(Channel, Request) -> py_ask:server(Channel, Request, {error, closed}).
 
 -spec start_link(pid(), pos_integer()) -> gen_server:start_ret().
 start_link(Maker, Max) ->

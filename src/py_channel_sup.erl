@@ -19,11 +19,11 @@ start_mailbox(Caller) ->
     start(py_mailbox, [Caller]).
 
 start(Module, Args) ->
-    try supervisor:start_child(?MODULE, [Module, Args]) of
+    Ask = fun() -> supervisor:start_child(?MODULE, [Module, Args]) end,
+    case py_ask:otherwise(Ask, {error, not_running}) of
         {ok, Pid} -> {ok, Pid};
+        {error, not_running} -> {error, not_running};
         {error, Reason} -> {error, {context_died, Reason}}
-    catch
-        exit:{noproc, _} -> {error, not_running}
     end.
 
 -spec start_child(module(), [term()]) -> {ok, pid()} | {error, term()}.
@@ -34,7 +34,6 @@ init([]) ->
     Channel = #{
         id => py_channel,
         start => {?MODULE, start_child, []},
-        restart => temporary,
-        shutdown => brutal_kill
+        restart => temporary
     },
     {ok, {#{strategy => simple_one_for_one}, [Channel]}}.

@@ -124,12 +124,7 @@ stop(Pid) ->
 
 %% The N-th of the contexts that anybody may use; made when first asked for.
 -spec default(pos_integer()) -> pid() | {error, not_running}.
-default(N) ->
-    try
-        gen_server:call(py_bind, {context, N}, infinity)
-    catch
-        exit:{Why, _} when Why =:= noproc; Why =:= normal; Why =:= shutdown -> {error, not_running}
-    end.
+default(N) -> py_ask:server(py_bind, {context, N}, {error, not_running}).
 
 %% Stops what the context runs at this moment; its caller hears `interrupted'.
 -spec interrupt(py:context()) -> ok | not_running.

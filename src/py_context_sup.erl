@@ -28,7 +28,8 @@ stop_context(Pid) ->
             ok;
         Children ->
             Ids = [Id || {Id, Child, _, _} <- Children, Child =:= Pid],
-            lists:foreach(fun(Id) -> supervisor:terminate_child(?MODULE, Id) end, Ids)
+            End = fun(Id) -> ask(fun() -> supervisor:terminate_child(?MODULE, Id) end) end,
+            lists:foreach(End, Ids)
     end.
 
 -spec start_pool(worker | subinterp, atom(), pos_integer()) -> ok | {error, py_error:reason()}.
@@ -48,18 +49,13 @@ start_pool(Mode, Name, Size) ->
 -spec stop_pool(atom()) -> ok | {error, py_error:reason()}.
 stop_pool(Name) ->
     case ask(fun() -> supervisor:terminate_child(?MODULE, {py_pool, Name}) end) of
-        ok -> supervisor:delete_child(?MODULE, {py_pool, Name});
+        ok -> ask(fun() -> supervisor:delete_child(?MODULE, {py_pool, Name}) end);
         {error, not_running} -> {error, not_running};
         {error, not_found} -> {error, {bad_argument, <<"no such pool">>}}
     end.
 
 %% The supervisor's answer, or that it is not there.
-ask(Question) ->
-    try
-        Question()
-    catch
-        exit:{noproc, _} -> {error, not_running}
-    end.
+ask(Question) -> py_ask:otherwise(Question, {error, not_running}).
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->

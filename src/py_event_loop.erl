@@ -56,16 +56,27 @@ run_async(Loop, #{module := M, func := F} = Request) ->
     Args = maps:get(args, Request, []),
     Kwargs = maps:get(kwargs, Request, #{}),
     To = maps:get(caller, Request, self()),
-    case {py_call:payload(M, F, Args, Kwargs), Request} of
-        {{ok, Payload}, #{ref := Ref}} ->
-            case py_async:post(loop(Loop), To, Ref, ?OP_ASYNC, Payload) of
+    case {py_call:payload(M, F, Args, Kwargs), find(Loop), Request} of
+        {{ok, Payload}, {ok, Found}, #{ref := Ref}} ->
+            case py_async:post(Found, To, Ref, ?OP_ASYNC, Payload) of
                 ok -> {ok, Ref};
                 {error, _} = Error -> Error
             end;
-        {{ok, Payload}, #{}} ->
-            {ok, py_async:spawn(loop(Loop), To, ?OP_ASYNC, py_about:flags(), Payload)};
-        {{error, _} = Error, #{}} -> Error
+        {{ok, Payload}, {ok, Found}, #{}} ->
+            {ok, py_async:spawn(Found, To, ?OP_ASYNC, py_about:flags(), Payload)};
+        {{error, _} = Error, _, #{}} ->
+            Error;
+        {_, {error, _} = Error, #{}} ->
+            Error
     end.
+
+find(Pid) when is_pid(Pid) ->
+    case py_ask:server(Pid, loop, gone) of
+        gone -> {error, not_running};
+        Loop -> {ok, Loop}
+    end;
+find(Loop) ->
+    {ok, Loop}.
 
 -spec run(py_call:name(), py_call:name(), [term()]) -> py:result().
 run(M, F, A) -> run(M, F, A, #{}).

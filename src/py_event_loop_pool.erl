@@ -38,12 +38,9 @@ get_loop(Pid) ->
     end.
 
 start(Pid) ->
-    try gen_server:call(?MODULE, start, infinity) of
+    case py_ask:server(?MODULE, start, {error, not_running}) of
         ok -> get_loop(Pid);
         {error, _} = Error -> Error
-    catch
-        exit:{noproc, _} -> {error, not_running};
-        exit:{shutdown, _} -> {error, not_running}
     end.
 
 %% The N-th loop has a new thread.

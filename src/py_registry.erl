@@ -70,12 +70,7 @@ remove_pool(Name) ->
 
 %% Of a process that is gone: nobody shall find them who knows of its end.
 -spec remove_pools_of(pid()) -> ok.
-remove_pools_of(Owner) ->
-    try
-        gen_server:call(?MODULE, {remove_pools_of, Owner})
-    catch
-        exit:{noproc, _} -> ok
-    end.
+remove_pools_of(Owner) -> py_ask:server(?MODULE, {remove_pools_of, Owner}, ok).
 
 %% Of several interpreters, one that is free; if all are busy, the one with the fewest calls that wait.
 -spec pool(pool_name()) -> {ok, py_nif:pool()} | error.

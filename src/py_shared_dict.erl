@@ -68,12 +68,7 @@ check(Opts) when is_map(Opts) ->
 check(_Opts) ->
     {error, {bad_argument, options}}.
 
-ask(Request) ->
-    try
-        gen_server:call(?MODULE, Request, infinity)
-    catch
-        exit:{noproc, _} -> {error, not_running}
-    end.
+ask(Request) -> py_ask:server(?MODULE, Request, {error, not_running}).
 
 %%% In the process that asks
 

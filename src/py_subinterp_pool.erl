@@ -26,12 +26,7 @@ start_link(#{num_subinterp_workers := Size, num_workers := Threads}) ->
 
 %% Those that work is given to, one call at a time each.
 -spec workers() -> {ok, [worker(), ...]} | {error, py_error:reason()}.
-workers() ->
-    try
-        gen_server:call(?MODULE, workers, infinity)
-    catch
-        exit:{noproc, _} -> {error, not_running}
-    end.
+workers() -> py_ask:server(?MODULE, workers, {error, not_running}).
 
 %% The main interpreter finds modules elsewhere now: so do those of the pool, from their next call on.
 -spec new_path() -> ok.

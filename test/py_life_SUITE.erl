@@ -14,6 +14,8 @@
     one_that_keeps_the_gil_is_told_in_the_log/1,
     every_part_of_the_tree_is_replaced/1,
     running_and_queued_calls_hear_of_the_stop/1,
+    whoever_waits_hears_of_the_stop/1,
+    whoever_asks_one_that_ends_hears_of_the_stop/1,
     without_the_application_everything_says_not_running/1,
     stopping_and_starting_twenty_times_leaves_nothing_behind/1,
     reloading_takes_new_code/1,
@@ -207,6 +209,75 @@ running_and_queued_calls_hear_of_the_stop(_Config) ->
     {ok, _} = application:ensure_all_started(erlang_python),
     ?assertEqual({ok, []}, py:call(py_tools, notes, [])),
     ok = py_test:nothing_waits().
+
+%% What each of the funs gives that wait while the application is stopped.
+at_the_stop(Waiting, Begun) ->
+    Test = self(),
+    Tell = fun(Name, Wait) -> Test ! {Name, try Wait() catch Kind:Why -> {Kind, Why} end} end,
+    Pids = [spawn(fun() -> Tell(Name, Wait) end) || {Name, Wait} <- maps:to_list(Waiting)],
+    Waits = fun(Pid) -> process_info(Pid, status) =:= {status, waiting} end,
+    ok = py_test:eventually(fun() -> lists:all(Waits, Pids) andalso Begun() end),
+    ok = application:stop(erlang_python),
+    Hear = fun(Name, _) -> receive {Name, Answer} -> Answer after 10_000 -> nothing end end,
+    Told = maps:map(Hear, Waiting),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    Told.
+
+whoever_waits_hears_of_the_stop(_Config) ->
+    {ok, Empty} = py_channel:new(),
+    {ok, Full} = py_channel:new(#{max => 1}),
+    ok = py_channel:put(Full, 1),
+    {ok, Loop} = py_event_loop:start_link(),
+    true = unlink(Loop),
+    Nodes = #{sleep => #{kind => io, run => {py, asyncio, sleep}, inputs => [time]}},
+    Waiting = #{
+        recv => fun() -> py_channel:recv(Empty) end,
+        recv_in_time => fun() -> py_channel:recv(Empty, 60_000) end,
+        put => fun() -> py_channel:put(Full, 2) end,
+        run => fun() -> py_event_loop:run(asyncio, sleep, [60]) end,
+        gather => fun() -> py:async_gather([{asyncio, sleep, [60]}]) end,
+        asgi => fun() -> py_asgi:run(py_life, hangs, #{}, <<>>) end,
+        asgi_async => fun() ->
+            {ok, Ref} = py_asgi:run_async(py_life, hangs, #{}, <<>>),
+            py_asgi:await_response(Ref, infinity)
+        end,
+        dag => fun() -> py_dag:run(#{nodes => Nodes}, #{time => 60}) end
+    },
+    Begun = fun() ->
+        #{receivers := Receivers} = py_channel:info(Empty),
+        #{senders := Senders} = py_channel:info(Full),
+        {Receivers, Senders} =:= {2, 1}
+    end,
+    Told = at_the_stop(Waiting, Begun),
+    Closed = {error, closed},
+    ?assertMatch(#{recv := Closed, recv_in_time := Closed, put := Closed}, Told),
+    Others = maps:without([recv, recv_in_time, put], Told),
+    ?assertEqual(#{}, maps:filter(fun(_, Answer) -> not is_reason(Answer) end, Others)).
+
+is_reason({error, Reason}) -> py_error:is_reason(Reason);
+is_reason(_) -> false.
+
+whoever_asks_one_that_ends_hears_of_the_stop(_Config) ->
+    Servers = [py_shared_dict, py_bind, py_subinterp_pool, py_context_sup, py_channel_sup, py_asgi_sup],
+    Waiting = #{
+        shared_dict => fun() -> py:shared_dict_new() end,
+        bind => fun() -> py:bind() end,
+        own_context => fun() -> py:context() end,
+        parallel => fun() -> py:parallel([{math, sqrt, [4]}]) end,
+        context => fun() -> py_context:new(#{}) end,
+        register_pool => fun() -> py:register_pool(life_pool, #{}) end,
+        unregister_pool => fun() -> py:unregister_pool(life_pool) end,
+        channel => fun() -> py_channel:new() end,
+        serve => fun() -> py_asgi:serve(<<"py_life:hangs">>, #{port => 0}) end
+    },
+    lists:foreach(fun sys:suspend/1, Servers),
+    Begun = fun() -> lists:all(fun has_mail/1, Servers) end,
+    Told = at_the_stop(Waiting, Begun),
+    ?assertEqual(#{}, maps:filter(fun(_, Answer) -> Answer =/= {error, not_running} end, Told)).
+
+has_mail(Server) ->
+    {message_queue_len, Length} = process_info(whereis(Server), message_queue_len),
+    Length > 0.
 
 without_the_application_everything_says_not_running(_Config) ->
     {ok, Ctx} = py_context:new(#{}),

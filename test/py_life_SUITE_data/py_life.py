@@ -1,5 +1,6 @@
 """Programs that end badly, or not at all."""
 
+import asyncio
 import atexit
 import os
 import subprocess
@@ -77,3 +78,7 @@ def tasks():
 def resident():
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def hangs(scope, receive, send):
+    await asyncio.sleep(60)
