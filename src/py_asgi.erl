@@ -40,7 +40,7 @@ run_async(Mod, Callable, Scope, Body, Opts) ->
 await_response(Ref) ->
     await_response(Ref, py_call:default_timeout()).
 
-%% On timeout the request is cancelled, and no message stays behind.
+%% On timeout the request is cancelled, and no message stays behind. A response is awaited once.
 -spec await_response(reference(), timeout()) ->
     {ok, py_asgi_run:response()} | {error, py_error:reason()}.
 await_response(Ref, Timeout) ->

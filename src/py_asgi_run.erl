@@ -5,7 +5,7 @@
 %% caller.
 -module(py_asgi_run).
 
--export([run/5, start/5, await/2, ack/2, ask/3]).
+-export([run/5, start/5, await/2, ack/2, ask/3, new_requests/0]).
 
 -export_type([body/0, piece/0, response/0, opts/0]).
 
@@ -25,6 +25,8 @@
 }.
 
 -define(PYTHON, 'erlang.serve._run').
+%% The processes of requests that run beside their callers, by reference.
+-define(REQUESTS, py_asgi_requests).
 %% Pieces of a response that nobody has acknowledged yet.
 -define(WINDOW, 16).
 
@@ -32,7 +34,7 @@
     ref :: reference(),
     slot :: py_nif:slot(),
     job :: integer(),
-    body :: body(),
+    body :: body() | {feeder, pid()},
     caller :: reference() | none,
     to = none :: {pid(), Monitor :: reference()} | none,
     %% Pieces that may still be sent, and who waits to send the next one.
@@ -55,9 +57,9 @@ run(Mod, Callable, Scope, Body, Opts) ->
 %% `Caller': the monitor of the process that can cancel it.
 run(Ref, Mod, Callable, Scope, Body, Opts, Caller) ->
     {Own, Common} = own(Opts),
-    case {py_asgi_scope:prepare(Scope), py_call:options(Common), check(Own)} of
-        {{ok, Prepared}, {ok, Options}, ok} ->
-            Whole = whole(Body),
+    Checked = [py_asgi_scope:prepare(Scope), py_call:options(Common), check(Own), whole(Body)],
+    case Checked of
+        [{ok, Prepared}, {ok, Options}, ok, {ok, Whole}] ->
             Source = source(Ref, Whole, Own),
             Args = [py_call:text(Mod), py_call:text(Callable), Prepared, Whole | Source],
             case {py_call:payload(?PYTHON, run, Args, #{}), Source, Caller} of
@@ -65,12 +67,8 @@ run(Ref, Mod, Callable, Scope, Body, Opts, Caller) ->
                 {{ok, Payload}, _, _} -> submit(Ref, Payload, Body, Own, Caller, Options);
                 {{error, _} = Error, _, _} -> Error
             end;
-        {{ok, _}, {ok, _}, Error} ->
-            Error;
-        {{ok, _}, Error, _} ->
-            Error;
-        {Error, _, _} ->
-            Error
+        _ ->
+            {error, hd([Reason || {error, Reason} <- Checked])}
     end.
 
 own(Opts) when is_map(Opts) ->
@@ -86,8 +84,15 @@ check(#{window := Window}) when not is_integer(Window); Window < 1 ->
 check(_Own) ->
     ok.
 
-whole(Body) when is_function(Body, 0); is_pid(Body) -> none;
-whole(Body) -> {bytes, iolist_to_binary(Body)}.
+whole(Body) when is_function(Body, 0); is_pid(Body) -> {ok, none};
+whole({feeder, _}) ->
+    {ok, none};
+whole(Body) ->
+    try
+        {ok, {bytes, iolist_to_binary(Body)}}
+    catch
+        error:badarg -> {error, {bad_argument, body}}
+    end.
 
 %% Python needs to know us only where it has to ask.
 source(_Ref, Whole, Own) when Whole =/= none, Own =:= #{} -> [];
@@ -151,6 +156,10 @@ loop(#run{ref = Ref, slot = Slot, job = Job, to = To, caller = Caller} = Run, De
             loop(forward(Run#run{waits = {From, Tag, Event}}), Deadline);
         {Ref, ack, Count} ->
             loop(forward(Run#run{room = Run#run.room + Count}), Deadline);
+        {Ref, no_body, Reason} ->
+            stopped(Ref, Slot, Job, {bad_argument, {body, Reason}});
+        {'EXIT', Feeder, Reason} when Run#run.body =:= {feeder, Feeder} ->
+            stopped(Ref, Slot, Job, {bad_argument, {body, Reason}});
         {'DOWN', Caller, process, _, _} ->
             stopped(Ref, Slot, Job, cancelled);
         {'DOWN', Monitor, process, Pid, _} when To =:= {Pid, Monitor} ->
@@ -167,6 +176,9 @@ stopped(Ref, Slot, Job, Why) ->
     after 0 -> {error, Why}
     end.
 
+next_piece(From, Tag, #run{body = {feeder, Pid}} = Run) ->
+    From ! {Tag, {ask, Pid}},
+    Run;
 next_piece(From, Tag, #run{body = Pid} = Run) when is_pid(Pid) ->
     %% It answers for itself; whoever asked watches it.
     From ! {Tag, {ask, Pid}},
@@ -208,21 +220,24 @@ ask(Runner, Ref, Question) ->
         end,
     true = demonitor(Tag, [flush]),
     case Answer of
-        {ask, Pid} -> piece(asked(Pid));
+        {ask, Pid} -> piece(asked(Pid, Runner));
         {piece, Piece} -> piece(Piece);
         _ -> Answer
     end.
 
-asked(Pid) ->
+%% Who has the body may never answer: the end of the request ends the wait, too.
+asked(Pid, Runner) ->
     Tag = monitor(process, Pid),
+    Request = monitor(process, Runner),
     Pid ! {asgi_body, self(), Tag},
-    receive
-        {Tag, Piece} ->
-            true = demonitor(Tag, [flush]),
-            Piece;
-        {'DOWN', Tag, process, Pid, _} ->
-            gone
-    end.
+    Piece =
+        receive
+            {Tag, Given} -> Given;
+            {'DOWN', Tag, process, Pid, _} -> gone;
+            {'DOWN', Request, process, Runner, _} -> gone
+        end,
+    [true = demonitor(Monitor, [flush]) || Monitor <- [Tag, Request]],
+    Piece.
 
 piece({What, Data}) when What =:= more; What =:= done -> {What, {bytes, iolist_to_binary(Data)}};
 piece(_) -> gone.
@@ -234,16 +249,11 @@ start(Mod, Callable, Scope, Body, Opts) ->
     Caller = self(),
     {Pid, Monitor} = spawn_monitor(fun() ->
         Ref = alias(),
-        Caller ! {self(), Ref},
         Watch = monitor(process, Caller),
-        Result =
-            try
-                run(Ref, Mod, Callable, Scope, Body, Opts, Watch)
-            catch
-                %% Only the fun of a body raises.
-                _:Reason -> {error, {bad_argument, {body, Reason}}}
-            end,
-        Caller ! {asgi_response, Ref, Result}
+        Feeder = feeder(Ref, Body),
+        Request = fun() -> run(Ref, Mod, Callable, Scope, Feeder, Opts, Watch) end,
+        ok = beside(Caller, Ref, Request),
+        ok = dismiss(Feeder)
     end),
     receive
         {Pid, Ref} ->
@@ -253,16 +263,117 @@ start(Mod, Callable, Scope, Body, Opts) ->
             exit(Why)
     end.
 
+%% Who finds no request under its reference has the answer in its mailbox, or had it.
+beside(Caller, Ref, Request) ->
+    case add_request(Ref) of
+        true ->
+            Caller ! {self(), Ref},
+            Caller ! {asgi_response, Ref, Request()},
+            remove_request(Ref);
+        false ->
+            Caller ! {asgi_response, Ref, {error, not_running}},
+            Caller ! {self(), Ref},
+            ok
+    end.
+
+%% A fun may take its time: it has a process of its own, and the request still hears of everything.
+feeder(Ref, Next) when is_function(Next, 0) ->
+    _ = process_flag(trap_exit, true),
+    Runner = self(),
+    {feeder, spawn_link(fun() -> feed(Runner, Ref, Next) end)};
+feeder(_Ref, Body) ->
+    Body.
+
+feed(Runner, Ref, Next) ->
+    receive
+        {asgi_body, From, Tag} ->
+            try Next() of
+                Piece ->
+                    From ! {Tag, Piece},
+                    feed(Runner, Ref, Next)
+            catch
+                _:Reason ->
+                    Runner ! {Ref, no_body, Reason},
+                    %% Were it to end, the application would be told of a disconnect.
+                    receive
+                        {Ref, never} -> ok
+                    end
+            end
+    end.
+
+dismiss({feeder, Pid}) ->
+    true = unlink(Pid),
+    true = exit(Pid, kill),
+    ok;
+dismiss(_Body) ->
+    ok.
+
+%% Makes the table of requests; its owner is the calling process.
+-spec new_requests() -> ok.
+new_requests() ->
+    ?REQUESTS = ets:new(?REQUESTS, [named_table, public, {write_concurrency, true}]),
+    ok.
+
+add_request(Ref) ->
+    try
+        ets:insert(?REQUESTS, {Ref, self()})
+    catch
+        %% The application is not running.
+        error:badarg -> false
+    end.
+
+remove_request(Ref) ->
+    try ets:delete(?REQUESTS, Ref) of
+        true -> ok
+    catch
+        error:badarg -> ok
+    end.
+
+request(Ref) ->
+    try ets:lookup(?REQUESTS, Ref) of
+        [{Ref, Runner}] -> {ok, Runner};
+        [] -> error
+    catch
+        error:badarg -> error
+    end.
+
 -spec await(reference(), timeout()) -> {ok, response()} | {error, py_error:reason()}.
 await(Ref, Timeout) ->
+    case request(Ref) of
+        {ok, Runner} ->
+            Monitor = monitor(process, Runner),
+            Result = await(Ref, Monitor, Timeout),
+            true = demonitor(Monitor, [flush]),
+            Result;
+        error ->
+            receive
+                {asgi_response, Ref, Result} -> Result
+            after 0 -> {error, {bad_argument, no_such_request}}
+            end
+    end.
+
+%% The answer comes before the end of its process, so one of both comes.
+await(Ref, Monitor, Timeout) ->
     receive
-        {asgi_response, Ref, Result} -> Result
+        {asgi_response, Ref, Result} -> Result;
+        {'DOWN', Monitor, process, _, Why} -> died(Ref, Why)
     after Timeout ->
         Ref ! {Ref, cancel},
         receive
             {asgi_response, Ref, {error, cancelled}} -> {error, timeout};
-            {asgi_response, Ref, Result} -> Result
+            {asgi_response, Ref, Result} -> Result;
+            {'DOWN', Monitor, process, _, Why} -> died(Ref, Why)
         end
+    end.
+
+%% A request that ends by itself takes itself out before: what is still there was ended from outside.
+died(Ref, Why) ->
+    case request(Ref) of
+        {ok, _} ->
+            ok = remove_request(Ref),
+            {error, {context_died, Why}};
+        error ->
+            {error, {bad_argument, no_such_request}}
     end.
 
 %% So many more pieces of a streamed response may come.

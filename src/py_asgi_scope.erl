@@ -70,9 +70,9 @@ lower_char(C) when C >= $A, C =< $Z -> C + 32;
 lower_char(C) -> C.
 
 address(_Key, None) when None =:= none; None =:= undefined -> none;
-address(_Key, {Ip, Port}) when is_tuple(Ip), is_integer(Port) ->
+address(Key, {Ip, Port}) when is_tuple(Ip), is_integer(Port) ->
     case inet:ntoa(Ip) of
-        {error, einval} -> throw(client);
+        {error, einval} -> throw(Key);
         Text -> {list_to_binary(Text), Port}
     end;
 address(_Key, {Host, Port}) when is_binary(Host), is_integer(Port); Port =:= none -> {Host, Port};

@@ -1,4 +1,4 @@
-%% The servers of ASGI applications: each is replaced by itself.
+%% The servers of ASGI applications: each is replaced by itself. Owns the table of single requests.
 -module(py_asgi_sup).
 
 -behaviour(supervisor).
@@ -38,4 +38,5 @@ start_server(#{stop_timeout := Stop} = Options) ->
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
+    ok = py_asgi_run:new_requests(),
     {ok, {#{strategy => one_for_one, intensity => 100, period => 10}, []}}.

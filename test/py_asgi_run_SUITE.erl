@@ -23,6 +23,12 @@
     a_reader_that_dies_ends_the_request/1,
     a_request_runs_beside_its_caller/1,
     a_late_response_is_cancelled_and_leaves_no_message/1,
+    a_response_is_awaited_once/1,
+    a_request_that_was_killed_is_an_error/1,
+    a_fun_that_blocks_does_not_keep_the_time/1,
+    a_fun_that_is_killed_ends_the_request/1,
+    a_process_that_gives_no_body_keeps_nobody/1,
+    a_body_that_is_no_iodata_is_named/1,
     a_request_ends_with_its_caller/1,
     an_application_of_asgi_2_runs/1,
     a_large_body_goes_both_ways/1,
@@ -116,6 +122,8 @@ a_wrong_scope_is_named(_Config) ->
             {headers, #{headers => [{foo, bar}]}},
             {path, #{path => 5}},
             {client, #{client => <<"10.0.0.1">>}},
+            {client, #{client => {{1, 2}, 80}}},
+            {server, #{server => {{1, 2}, 80}}},
             {type, #{type => websocket}}
         ]
     ],
@@ -250,6 +258,73 @@ a_late_response_is_cancelled_and_leaves_no_message(_Config) ->
     ok = py_test:message(<<"hangs">>),
     ok = py_test:message(<<"over">>),
     ok = py_test:nothing_waits().
+
+a_response_is_awaited_once(_Config) ->
+    Again = {error, {bad_argument, no_such_request}},
+    {ok, Ref} = py_asgi:run_async(?APP, hello, #{}, <<>>),
+    ?assertMatch({ok, {200, _, <<"hello">>}}, py_asgi:await_response(Ref, infinity)),
+    ?assertEqual(Again, py_asgi:await_response(Ref, infinity)),
+    ?assertEqual(Again, py_asgi:await_response(make_ref(), infinity)),
+    %% The message may be taken by hand.
+    {ok, Own} = py_asgi:run_async(?APP, hello, #{}, <<>>),
+    receive {asgi_response, Own, {ok, _}} -> ok end,
+    ?assertEqual(Again, py_asgi:await_response(Own, infinity)),
+    ok = py_test:nothing_waits(),
+    ?assertEqual([], ets:tab2list(py_asgi_requests)).
+
+%% The process of the only request there is.
+runner() ->
+    [{_Ref, Runner}] = ets:tab2list(py_asgi_requests),
+    Runner.
+
+a_request_that_was_killed_is_an_error(_Config) ->
+    {ok, Ref} = py_asgi:run_async(?APP, hangs, #{}, <<>>),
+    ok = py_test:message(<<"hangs">>),
+    exit(runner(), kill),
+    ?assertReason({context_died, _}, py_asgi:await_response(Ref, infinity)),
+    ok = py_test:message(<<"over">>),
+    ?assertEqual([], ets:tab2list(py_asgi_requests)).
+
+a_fun_that_blocks_does_not_keep_the_time(_Config) ->
+    Test = self(),
+    Blocks = fun() ->
+        Test ! {blocked, self()},
+        receive never -> {done, <<>>} end
+    end,
+    {ok, Ref} = py_asgi:run_async(?APP, echo, #{}, Blocks),
+    {blocked, First} = py_test:message(),
+    Gone = monitor(process, First),
+    ?assertEqual({error, timeout}, py_asgi:await_response(Ref, 0)),
+    ok = py_test:message({'DOWN', Gone, process, First, killed}),
+    {ok, Timed} = py_asgi:run_async(?APP, echo, #{}, Blocks, 10),
+    {blocked, _} = py_test:message(),
+    ?assertEqual({error, timeout}, py_asgi:await_response(Timed, infinity)),
+    ok = py_test:nothing_waits().
+
+a_fun_that_is_killed_ends_the_request(_Config) ->
+    Killed = fun() -> exit(self(), kill) end,
+    {ok, Ref} = py_asgi:run_async(?APP, echo, #{}, Killed),
+    ?assertEqual({error, {bad_argument, {body, killed}}}, py_asgi:await_response(Ref, infinity)).
+
+a_process_that_gives_no_body_keeps_nobody(_Config) ->
+    {ok, Ref} = py_asgi:run_async(?APP, echo, #{}, self()),
+    {asgi_body, Asks, _Tag} = py_test:message(),
+    ?assertEqual({error, timeout}, py_asgi:await_response(Ref, 0)),
+    ok = py_test:eventually(fun() ->
+        {monitored_by, Waiting} = process_info(self(), monitored_by),
+        not lists:member(Asks, Waiting)
+    end).
+
+a_body_that_is_no_iodata_is_named(_Config) ->
+    Named = {error, {bad_argument, body}},
+    [
+        begin
+            ?assertEqual(Named, py_asgi:run(?APP, hello, #{}, Body)),
+            {ok, Ref} = py_asgi:run_async(?APP, hello, #{}, Body),
+            ?assertEqual(Named, py_asgi:await_response(Ref))
+        end
+     || Body <- [an_atom, [1000], #{}]
+    ].
 
 a_request_ends_with_its_caller(_Config) ->
     Caller = spawn(fun() ->
