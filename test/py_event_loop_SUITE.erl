@@ -9,6 +9,7 @@
     a_loop_that_is_killed_answers_and_comes_back/1,
     a_loop_that_blocks_is_killed_and_its_callers_hear_of_it/1,
     a_full_queue_is_an_answer/1,
+    suspended_tasks_are_bounded/1,
     a_gather_names_the_calls_there_is_no_room_for/1,
     the_loop_of_a_process_is_always_the_same/1,
     the_low_level_functions_run_and_await/1,
@@ -72,6 +73,28 @@ a_full_queue_is_an_answer(_Config) ->
     ?assertEqual(10, length(Refused)),
     ?assertEqual(Most, length([1 || {ok, 1} <- Answers])),
     {ok, _} = py:await(Blocks).
+
+%% A hundred times as many as may be queued.
+suspended_tasks_are_bounded(_Config) ->
+    ok = py_test:stop(),
+    ok = application:set_env(erlang_python, max_queue, 1),
+    try
+        {ok, _} = application:ensure_all_started(erlang_python),
+        Hang = fun() ->
+            Name = unique(),
+            Ref = py:async_call(py_asyncs, hang, [Name]),
+            ok = py_test:begun(Name),
+            Ref
+        end,
+        Refs = [Hang() || _ <- lists:seq(1, 100)],
+        ?assertReason(overload, py:await(py:async_call(py_asyncs, one, []))),
+        ok = py:cancel(hd(Refs)),
+        ok = py_test:eventually(fun() -> py:await(py:async_call(py_asyncs, one, [])) =:= {ok, 1} end),
+        [ok = py:cancel(Ref) || Ref <- tl(Refs)]
+    after
+        ok = py_test:stop(),
+        ok = application:unset_env(erlang_python, max_queue)
+    end.
 
 a_gather_names_the_calls_there_is_no_room_for(_Config) ->
     Name = unique(),

@@ -12,6 +12,7 @@
 -export([
     async_01_a_coroutine_that_blocks_delays_others_and_is_logged/1,
     async_01_a_task_that_blocks_later_is_logged_too/1,
+    async_01_a_call_into_erlang_that_blocks_the_loop_is_logged/1,
     async_01_the_loop_of_a_context_is_watched/1,
     async_01_the_setting_says_what_is_slow/1,
     async_02_moved_to_a_thread_it_delays_nobody/1,
@@ -133,6 +134,11 @@ async_01_the_loop_of_a_context_is_watched(_Config) ->
         end,
         Contexts
     ).
+
+async_01_a_call_into_erlang_that_blocks_the_loop_is_logged(_Config) ->
+    ?assertEqual({ok, <<"ok">>}, py:await(py:async_call(py_models, calls_without_await, [150]))),
+    {Text, _} = told(),
+    ?assertMatch({match, _}, re:run(Text, "^Executing <.*calls_without_await\\(\\).* took [0-9]+\\.[0-9]+ seconds"), Text).
 
 async_01_the_setting_says_what_is_slow(Config) ->
     Settings = proplists:get_value(settings, Config),

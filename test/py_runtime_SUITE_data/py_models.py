@@ -199,6 +199,10 @@ async def blocks(name, caller):
     return py_tools.wait_at(name, caller)
 
 
+async def calls_without_await(milliseconds):
+    return erlang.call("runtime_slow", milliseconds)
+
+
 async def blocks_later(seconds):
     await asyncio.sleep(0)
     time.sleep(seconds)
