@@ -63,18 +63,20 @@ class Servers:
         await self.close(len(self.writers))
         for server in self.servers:
             await server.stop(0.0)
-        self.listener.close()
 
 
 @pytest.fixture(params=["plain", "TLS"])
 def servers(request, tmp_path):
-    if request.param == "plain":
-        return Servers(None, None)
-    authority = trustme.CA()
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "pem")
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
-    return Servers(str(tmp_path / "pem"), trusting)
+    certificate, trusting = None, None
+    if request.param == "TLS":
+        authority = trustme.CA()
+        certificate = str(tmp_path / "pem")
+        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(certificate)
+        trusting = ssl.create_default_context()
+        authority.configure_trust(trusting)
+    servers = Servers(certificate, trusting)
+    yield servers
+    servers.listener.close()
 
 
 @pytest.fixture
@@ -126,6 +128,38 @@ def test_a_server_that_stops_gets_no_more(run, servers):
         return opened
 
     assert run(main) == [0, 3, 3]
+
+
+def test_a_handshake_that_fails_is_forgotten_wherever_it_was(run, servers):
+    if servers.certificate is None:
+        pytest.skip("there is no handshake")
+
+    async def fail(data: bytes) -> None:
+        port = servers.listener.getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(data)
+        # Without data it is the client that leaves.
+        with suppress(OSError):
+            while data and await reader.read(1000):
+                pass
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    async def main():
+        await servers.start()
+        await servers.ask()
+        for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\x05wrong", b""):
+            await asyncio.gather(*(fail(data) for _ in range(9)))
+        while sum(servers.open()) > 1:
+            await asyncio.sleep(0.01)
+        for _ in range(8):
+            await servers.ask()
+        opened = servers.open()
+        await servers.stop()
+        return opened
+
+    assert run(main) == [3, 3, 3]
 
 
 def test_other_loops_are_refused(host):
