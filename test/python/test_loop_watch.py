@@ -7,9 +7,12 @@ import contextlib
 import os
 import signal
 import socket
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
+
+import erlang
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,6 +111,65 @@ def test_a_number_used_again_is_a_new_descriptor(loop: Loop) -> None:
         loop.run_forever()
         loop.remove_reader(number)
     assert ran == ["new"]
+
+
+WATCHES = [(old, new) for old in ("reader", "writer", "both") for new in ("reader", "writer")]
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["alone", "with a twin"])
+@pytest.mark.parametrize(("old", "new"), WATCHES, ids=[" then ".join(pair) for pair in WATCHES])
+def test_who_watched_a_closed_descriptor_is_not_called_for_the_next_one_of_its_number(
+    old: str, new: str, twin: bool
+) -> None:
+    """Our loop only: asyncio's refuses the new callback once, or never calls it."""
+    ran: list[str] = []
+    with closing(erlang.new_event_loop()) as loop, ExitStack() as stack:
+        ways = {"reader": loop.add_reader, "writer": loop.add_writer}
+        first, other = (stack.enter_context(end) for end in socket.socketpair())
+        number = first.fileno()
+        for way in ways if old == "both" else [old]:
+            ways[way](number, ran.append, f"old {way}")
+        if twin:
+            stack.callback(os.close, os.dup(number))
+            other.send(b"x")
+        first.close()
+        second, peer = (stack.enter_context(end) for end in socket.socketpair())
+        assert second.fileno() == number
+        ways[new](number, ran.append, f"new {new}")
+        peer.send(b"x")
+        for _ in range(3):
+            loop.stop()
+            loop.run_forever()
+        assert ran == [f"new {new}"] * 3
+        assert loop.remove_reader(number) == (new == "reader")
+        assert loop.remove_writer(number) == (new == "writer")
+
+
+def test_who_watched_a_closed_descriptor_is_not_called_for_a_transport_of_its_number() -> None:
+    ran: list[str] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        first, other = socket.socketpair()
+        number = first.fileno()
+        loop.add_reader(number, ran.append, "old")
+        other.send(b"x")
+        # Its callback is in the queue of the next turn.
+        await asyncio.sleep(0)
+        ran.clear()
+        first.close()
+        second, peer = socket.socketpair()
+        assert second.fileno() == number
+        reader, writer = await asyncio.open_connection(sock=second)
+        peer.send(b"hello")
+        assert await reader.readexactly(5) == b"hello"
+        writer.close()
+        await writer.wait_closed()
+        peer.close()
+        other.close()
+
+    erlang.run(main())
+    assert ran == []
 
 
 def test_bad_descriptors_are_refused(loop: Loop) -> None:

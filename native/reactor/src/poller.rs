@@ -3,6 +3,7 @@
 //! Thread: the loop's own; `Waker` is for all others. Never: knows what a source is for.
 
 use std::io;
+use std::ops::BitOr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -52,6 +53,17 @@ impl Readiness {
         Readiness {
             readable: flags.intersects(!epoll::EventFlags::OUT),
             writable: flags.intersects(!epoll::EventFlags::IN),
+        }
+    }
+}
+
+impl BitOr for Readiness {
+    type Output = Readiness;
+
+    fn bitor(self, other: Readiness) -> Readiness {
+        Readiness {
+            readable: self.readable || other.readable,
+            writable: self.writable || other.writable,
         }
     }
 }

@@ -62,6 +62,20 @@ impl<W, S> Reactor<W, S> {
         Ok(())
     }
 
+    /// As `watch`, but asks the system even where nothing changes: a number that stands for another
+    /// descriptor by now is not in the set, which is `ENOENT`.
+    pub fn watch_again(
+        &mut self,
+        key: Key,
+        fd: BorrowedFd<'_>,
+        interest: Readiness,
+    ) -> io::Result<()> {
+        if self.interest(key) == interest && !interest.is_none() {
+            return self.poller.modify(fd, key, interest);
+        }
+        self.watch(key, fd, interest)
+    }
+
     /// Watches for one event. The descriptor may have been closed and opened anew since the last
     /// one: it is looked up again each time, by one system call. Whether it is a new one.
     pub fn watch_once(
@@ -80,16 +94,6 @@ impl<W, S> Reactor<W, S> {
         source.interest = interest;
         source.once = true;
         Ok(new)
-    }
-
-    /// The descriptor of this source has left the epoll set by itself: it was closed.
-    pub fn forget_interest(&mut self, key: Key) {
-        if let Some(source) = self.sources.get_mut(key)
-            && !source.interest.is_none()
-        {
-            source.interest = Readiness::NONE;
-            self.watched -= 1;
-        }
     }
 
     pub fn interest(&self, key: Key) -> Readiness {

@@ -24,8 +24,9 @@ impl LoopCore {
         source: Source,
     ) -> PyResult<'py, Key> {
         self.check_here(py)?;
-        // What waited for an earlier descriptor of this number waits no more.
+        // What waited for an earlier descriptor of this number, or watched it, does so no more.
         if let Some(old) = self.key_of(fd) {
+            self.drop_callbacks(fd, old);
             let old = self.reactor(|reactor| match reactor.source(old) {
                 Some(Source::Waits(_)) => reactor.unregister(old, lend(fd)),
                 _ => None,

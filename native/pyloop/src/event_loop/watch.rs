@@ -10,6 +10,7 @@ use pyrt::module::Args;
 use pyrt::running::copy_context;
 use pyrt::{Attached, Obj, PyError, PyResult, section};
 use reactor::{Key, Readiness};
+use rustix::io::Errno;
 
 use super::{LoopCore, Source, Work};
 use crate::datagram::Datagram;
@@ -21,6 +22,15 @@ use crate::transport::Stream;
 enum Way {
     Read,
     Write,
+}
+
+impl Way {
+    fn alone(self) -> Readiness {
+        match self {
+            Way::Read => Readiness::READ,
+            Way::Write => Readiness::WRITE,
+        }
+    }
 }
 
 /// Who is told that a source is ready.
@@ -103,40 +113,56 @@ impl LoopCore {
         let known = self.key_of(fd);
         let known = known.filter(|key| !self.drop_idle_waits(fd, *key));
         let key = match known {
-            Some(key) => key,
-            None => {
+            Some(key) if self.widen(key, fd, way)? => key,
+            known => {
+                // Closed and opened again behind our back: who watched the old one is not called.
+                if let Some(stale) = known {
+                    self.drop_callbacks(fd, stale);
+                }
                 let none = Source::Callbacks {
                     reader: None,
                     writer: None,
                 };
-                let key = self.reactor(|r| r.register(lend(fd), Readiness::NONE, none))?;
+                let key = self.reactor(|r| r.register(lend(fd), way.alone(), none))?;
                 self.set_key(fd, Some(key));
                 key
             }
         };
-        self.reactor(|reactor| {
-            let mut interest = reactor.interest(key);
-            match way {
-                Way::Read => interest.readable = true,
-                Way::Write => interest.writable = true,
-            }
-            if let Err(error) = reactor.watch(key, lend(fd), interest) {
-                // Closed and opened again behind our back: the number is a new descriptor.
-                if error.raw_os_error() != Some(rustix::io::Errno::NOENT.raw_os_error()) {
-                    return Err(error);
-                }
-                reactor.forget_interest(key);
-                reactor.watch(key, lend(fd), interest)?;
-            }
+        Ok(self.reactor(|reactor| {
             let Some(Source::Callbacks { reader, writer }) = reactor.source_mut(key) else {
-                return Ok(None);
+                return None;
             };
             let place = match way {
                 Way::Read => reader,
                 Way::Write => writer,
             };
-            Ok(place.replace(call))
-        })
+            place.replace(call)
+        }))
+    }
+
+    /// Watches a source for one more way; `false` if the number is a new descriptor by now.
+    fn widen(&self, key: Key, fd: RawFd, way: Way) -> std::io::Result<bool> {
+        let watched = self.reactor(|reactor| {
+            let interest = reactor.interest(key) | way.alone();
+            reactor.watch_again(key, lend(fd), interest)
+        });
+        match watched {
+            Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => Ok(false),
+            done => done.map(|()| true),
+        }
+    }
+
+    /// Forgets a source of callbacks; they will not run any more, even if they are in the queue.
+    pub(super) fn drop_callbacks(&self, fd: RawFd, key: Key) {
+        let gone = self.reactor(|reactor| match reactor.source(key) {
+            Some(Source::Callbacks { .. }) => reactor.unregister(key, lend(fd)),
+            _ => None,
+        });
+        if let Some(Source::Callbacks { reader, writer }) = gone {
+            for call in [reader, writer].into_iter().flatten() {
+                call.extra().cancelled.set(true);
+            }
+        }
     }
 
     /// A socket that nobody waits for any more may be watched by callbacks.
