@@ -13,6 +13,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 import pytest
+from anyio._backends._asyncio import find_root_task
 from anyio.streams.tls import TLSListener, TLSStream
 
 import erlang
@@ -246,3 +247,26 @@ def test_signals(run: Run) -> None:
                 break
 
     run(main)
+
+
+async def root_as_seen_from_a_child() -> Any:
+    """By a task that AnyIO knows nothing of: it looks for the one that the loop runs for."""
+
+    async def child() -> Any:
+        return find_root_task()
+
+    return await asyncio.create_task(child())
+
+
+def test_the_root_task_is_the_one_that_the_loop_runs_for(run: Run) -> None:
+    async def main() -> None:
+        assert await root_as_seen_from_a_child() is asyncio.current_task()
+
+    run(main)
+
+
+def test_the_root_task_is_found_without_anyio_run() -> None:
+    async def main() -> None:
+        assert await root_as_seen_from_a_child() is asyncio.current_task()
+
+    erlang.run(main())
