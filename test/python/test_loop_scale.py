@@ -7,8 +7,11 @@ import gc
 import os
 import resource
 import socket
+import statistics
 import weakref
 from typing import Any
+
+import pytest
 
 import erlang
 
@@ -153,3 +156,21 @@ def test_hundreds_of_idle_connections_cost_no_time(loop: Loop) -> None:
             await asyncio.sleep(0)
 
     loop.run_until_complete(main())
+
+
+@pytest.mark.parametrize("delay", [0.00025, 0.001])
+def test_a_short_sleep_is_never_early_and_hardly_late(delay: float) -> None:
+    """Our loop only: asyncio's rounds up to milliseconds. One round meets a quiet machine."""
+
+    async def lateness() -> float:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await asyncio.sleep(delay)
+        return loop.time() - began - delay
+
+    async def main() -> list[list[float]]:
+        return [[await lateness() for _ in range(100)] for _ in range(5)]
+
+    rounds = erlang.run(main())
+    assert min(map(min, rounds)) >= 0
+    assert min(map(statistics.median, rounds)) < 0.0004
