@@ -433,12 +433,7 @@ ensure_venv(Path, Requirements, Options) -> py_venv:ensure_venv(Path, Requiremen
 %% `to_erlang': instances of the class become what the Python function makes of them.
 -spec register_converter(to_python | to_erlang, name(), {Module :: name(), Function :: name()}) ->
     ok | {error, py_error:reason()}.
-register_converter(Direction, What, {Module, Function}) ->
-    Names = [py_call:text(Name) || Name <- [What, Module, Function]],
-    case call('erlang._object', register_converter, [Direction | Names]) of
-        {ok, _} -> ok;
-        {error, _} = Error -> Error
-    end.
+register_converter(Direction, What, Function) -> py_converter:register(Direction, What, Function).
 
 %% The whole story of the last exception this process was told of.
 -spec last_error() -> py_error:details() | undefined.

@@ -19,6 +19,10 @@
     max_memory => pos_integer()
 }.
 
+-include("py_nif.hrl").
+
+%% Those of the configuration that an interpreter has for itself.
+-define(SETTINGS, [log_stdout, asyncio_policy, slow_callback_ms, audit]).
 %% A new interpreter needs some of it itself.
 -define(LEAST_MEMORY, 16#1000000).
 
@@ -57,7 +61,7 @@ subinterp(Opts) ->
             {error, not_supported};
         {_, Minor, _} when Minor >= 12 ->
             case py:call('erlang._boot', before_subinterpreters, [], #{}, infinity) of
-                {ok, Path} -> {ok, Opts#{mode => subinterp, path => Path}};
+                {ok, Inherited} -> {ok, Opts#{mode => subinterp, inherited => Inherited}};
                 {error, _} = Error -> Error
             end;
         _ ->
@@ -69,12 +73,9 @@ subinterp(Opts) ->
 subinterp_link() ->
     case subinterp(#{}) of
         {ok, Opts} ->
-            case start_link(#{mode => subinterp}) of
-                {ok, Pid} ->
-                    ok = inherit(Pid, Opts),
-                    {ok, Pid};
-                {error, Reason} ->
-                    {error, {context_died, Reason}}
+            case start_link(Opts) of
+                {ok, Pid} -> {ok, Pid};
+                {error, Reason} -> {error, {context_died, Reason}}
             end;
         {error, _} = Error ->
             Error
@@ -83,22 +84,12 @@ subinterp_link() ->
 start(Opts) ->
     case py_context_sup:start_context(Opts) of
         {ok, Pid} ->
-            ok = inherit(Pid, Opts),
             preload(Pid, maps:get(preload, Opts, []));
         {error, not_running} ->
             {error, not_running};
         {error, Reason} ->
             {error, {context_died, Reason}}
     end.
-
-%% A new interpreter finds modules where the main one does, and has the settings.
-inherit(Pid, #{path := Path}) ->
-    #{slow_callback_ms := Slow} = persistent_term:get(py_config),
-    {ok, none} = py:call(Pid, 'erlang._boot', inherit, [Path]),
-    {ok, none} = py:call(Pid, 'erlang._boot', slow_callback_ms, [Slow]),
-    ok;
-inherit(_Pid, #{}) ->
-    ok.
 
 preload(Pid, Modules) ->
     Failed = [
@@ -134,28 +125,30 @@ interrupt(Context) ->
         false -> not_running
     end.
 
--spec start_link(opts()) -> gen_server:start_ret().
+%% The options, and what a sub-interpreter inherits.
+-spec start_link(map()) -> gen_server:start_ret().
 start_link(#{name := Name} = Opts) when is_atom(Name) ->
     gen_server:start_link({local, Name}, ?MODULE, Opts, []);
 start_link(Opts) ->
     gen_server:start_link(?MODULE, Opts, []).
 
--spec init(opts()) -> {ok, {py_nif:pool(), py_nif:worker()}} | {stop, binary()}.
+-spec init(map()) -> {ok, {py_nif:pool(), py_nif:worker()}} | {stop, binary() | py_error:reason()}.
 init(Opts) ->
     process_flag(trap_exit, true),
     #{max_queue := Configured} = persistent_term:get(py_config),
     MaxQueue = maps:get(max_queue, Opts, Configured),
-    case make(Opts, MaxQueue) of
+    case ready(make(Opts, MaxQueue), Opts) of
         {ok, {Pool, _Worker} = Made} ->
             ok = py_nif:pool_add_loop(Pool, MaxQueue),
             ok = py_registry:add_pool(self(), Pool),
+            ok = number(Opts, Pool),
             case Opts of
                 #{name := Name} when is_atom(Name) -> ok = py_registry:add_pool(Name, Pool);
                 #{} -> ok
             end,
             {ok, Made};
-        {error, Text} ->
-            {stop, Text}
+        {error, Why} ->
+            {stop, Why}
     end.
 
 make(#{mode := subinterp} = Opts, MaxQueue) ->
@@ -163,6 +156,28 @@ make(#{mode := subinterp} = Opts, MaxQueue) ->
 make(#{}, MaxQueue) ->
     Pool = py_nif:pool_new(1, 1, MaxQueue, true),
     {ok, {Pool, py_nif:worker_start(Pool)}}.
+
+number(#{mode := subinterp}, Pool) -> py_registry:add_interpreter(Pool);
+number(#{}, _Pool) -> ok.
+
+%% A new interpreter finds modules where the main one does, and has its settings and converters, before
+%% anybody else can call it: what `audit' refuses is refused from the first call on.
+ready({ok, {Pool, _Worker}} = Made, #{inherited := {Path, Converters}}) ->
+    Settings = maps:with(?SETTINGS, persistent_term:get(py_config)),
+    Calls = [{inherit, [Path]}, {settle, [Settings, Converters]}],
+    case [Error || {F, A} <- Calls, {error, Error} <- [boot(Pool, F, A)]] of
+        [] ->
+            Made;
+        [Error | _] ->
+            ok = py_nif:pool_close(Pool),
+            {error, Error}
+    end;
+ready(Made, #{}) ->
+    Made.
+
+boot(Pool, Function, Args) ->
+    {ok, Payload} = py_call:payload('erlang._boot', Function, Args, #{}),
+    py_call:sync(Pool, ?OP_CALL, 0, Payload, infinity).
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
 handle_call(_Request, _From, State) ->

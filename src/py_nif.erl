@@ -8,7 +8,7 @@
 -export([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -export([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
--export([pool_memory/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
+-export([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
 -export([loop_spawn/7, loop_cast/5, post/7, linger/2, submit_call/6, submit_coroutine/6]).
@@ -32,7 +32,7 @@
 -nifs([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
 -nifs([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
--nifs([pool_memory/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
+-nifs([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
 -nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
 -nifs([loop_spawn/7, loop_cast/5, post/7, linger/2]).
@@ -166,6 +166,10 @@ subinterp_new(_MaxQueue, _MaxMemory) -> ?NOT_LOADED.
 
 -spec pool_memory(pool()) -> {UsedBytes :: non_neg_integer(), Limit :: pos_integer()} | none.
 pool_memory(_Pool) -> ?NOT_LOADED.
+
+%% The number of its interpreter, as in object references; 0 is the main one.
+-spec pool_interp(pool()) -> non_neg_integer().
+pool_interp(_Pool) -> ?NOT_LOADED.
 
 -spec subinterp_counts() -> {Made :: N, Ended :: N, Left :: N, KeptBytes :: N} when N :: non_neg_integer().
 subinterp_counts() -> ?NOT_LOADED.

@@ -9,13 +9,14 @@
 -export([start_link/0, new_functions/0]).
 -export([add_function/2, remove_function/1, function/1]).
 -export([add_pool/2, add_pools/2, remove_pool/1, remove_pools_of/1, pool/1, pools/1, pools/0]).
+-export([add_interpreter/1, interpreter/1, interpreters/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([callback/0, pool_name/0]).
 
 -type callback() :: fun(([term()]) -> term()) | {module(), atom()}.
 %% A context's process, a bound handle, or the name of a pool.
--type pool_name() :: pid() | reference() | atom() | {atom(), pos_integer()}.
+-type pool_name() :: pid() | reference() | atom() | {atom() | interpreter, pos_integer()}.
 
 -define(FUNCTIONS, py_functions).
 -define(POOLS, py_pools).
@@ -64,6 +65,20 @@ add_pool(Name, Pool) ->
 add_pools(Name, Pools) ->
     gen_server:call(?MODULE, {add_pool, Name, list_to_tuple(Pools), self()}).
 
+%% A sub-interpreter, found by the number of it that object references have.
+-spec add_interpreter(py_nif:pool()) -> ok.
+add_interpreter(Pool) ->
+    add_pool({interpreter, py_nif:pool_interp(Pool)}, Pool).
+
+-spec interpreter(pos_integer()) -> {ok, py_nif:pool()} | error.
+interpreter(Number) ->
+    pool({interpreter, Number}).
+
+%% All sub-interpreters.
+-spec interpreters() -> [py_nif:pool()].
+interpreters() ->
+    [Pool || {{interpreter, _}, Pool, _Owner} <- entries()].
+
 -spec remove_pool(pool_name()) -> ok.
 remove_pool(Name) ->
     gen_server:call(?MODULE, {remove_pool, Name}).
@@ -105,12 +120,18 @@ least_busy(Pools) ->
 %% Interpreters that share a name are numbered.
 -spec pools() -> [{pool_name(), py_nif:pool()}].
 pools() ->
-    try ets:tab2list(?POOLS) of
-        Entries -> lists:append([named(Name, Pools) || {Name, Pools, _Owner} <- Entries])
+    lists:append([named(Name, Pools) || {Name, Pools, _Owner} <- entries()]).
+
+entries() ->
+    try
+        ets:tab2list(?POOLS)
     catch
         error:badarg -> []
     end.
 
+%% A sub-interpreter has the name of its context already.
+named({interpreter, _Number}, _Pool) ->
+    [];
 named(Name, Pools) when is_tuple(Pools) ->
     Numbered = lists:zip(lists:seq(1, tuple_size(Pools)), tuple_to_list(Pools)),
     [{{Name, N}, Pool} || {N, Pool} <- Numbered];

@@ -75,7 +75,7 @@ fill(#state{contexts = Contexts} = State) ->
 handle_cast(new_path, #state{contexts = [_ | _] = Contexts} = State) ->
     _ =
         case py:call('erlang._boot', before_subinterpreters, []) of
-            {ok, Path} ->
+            {ok, {Path, _Converters}} ->
                 [py:cast(Pid, 'erlang._boot', inherit, [Path]) || {Pid, _Pool} <- Contexts];
             {error, _} ->
                 []

@@ -11,7 +11,8 @@
     the_part_before_the_dot_refuses_all_of_its_events/1,
     after_a_restart_the_new_list_counts/1,
     what_is_preloaded_is_refused_too/1,
-    contexts_and_python_threads_are_refused_too/1
+    contexts_and_python_threads_are_refused_too/1,
+    sub_interpreters_are_refused_too/1
 ]).
 
 all() ->
@@ -22,7 +23,8 @@ all() ->
         the_part_before_the_dot_refuses_all_of_its_events,
         after_a_restart_the_new_list_counts,
         what_is_preloaded_is_refused_too,
-        contexts_and_python_threads_are_refused_too
+        contexts_and_python_threads_are_refused_too,
+        sub_interpreters_are_refused_too
     ].
 
 init_per_testcase(_Case, Config) ->
@@ -78,13 +80,8 @@ after_a_restart_the_new_list_counts(_Config) ->
     ?assertMatch({ok, _}, py:call(socket, gethostbyname, [<<"localhost">>])).
 
 what_is_preloaded_is_refused_too(Config) ->
-    Dir = filename:join(proplists:get_value(priv_dir, Config), "preloaded"),
-    ok = filelib:ensure_path(Dir),
-    ok = file:write_file(
-        filename:join(Dir, "audit_probe.py"), "import os\nos.system('true')\n"
-    ),
     {ok, _} = application:ensure_all_started(erlang_python),
-    {ok, _} = py:call('sys', 'path.append', [unicode:characters_to_binary(Dir)]),
+    ok = export_probe(Config),
     ok = application:stop(erlang_python),
     ok = application:set_env(erlang_python, audit, [subprocess]),
     ok = application:set_env(erlang_python, preload, [audit_probe]),
@@ -108,7 +105,32 @@ contexts_and_python_threads_are_refused_too(_Config) ->
         "thread.join()\n"
     ),
     {ok, [Seen]} = py:eval("seen"),
-    ?assertMatch(<<"os.system ", _/binary>>, Seen).
+    ?assertMatch(<<"os.system ", _/binary>>, Seen),
+    refused(<<"os.system">>, py:parallel([{os, system, [<<"true">>]}])),
+    refused(<<"os.system">>, py:map({os, system}, [<<"true">>], #{})).
+
+sub_interpreters_are_refused_too(Config) ->
+    start([subprocess]),
+    case py_context:new(#{mode => subinterp}) of
+        {ok, Context} ->
+            refused(<<"os.system">>, py:call(Context, os, system, [<<"true">>])),
+            ok = py:register_pool(audited, #{mode => subinterp}),
+            refused(<<"os.system">>, py:call(audited, os, system, [<<"true">>])),
+            %% Also what it imports at its start.
+            ok = export_probe(Config),
+            refused(<<"os.system">>, py_context:new(#{mode => subinterp, preload => [audit_probe]}));
+        {error, not_supported} ->
+            {skip, "this Python has no own-GIL sub-interpreters"}
+    end.
+
+%% A module that starts a program when it is imported.
+export_probe(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "preloaded"),
+    ok = filelib:ensure_path(Dir),
+    ok = file:write_file(
+        filename:join(Dir, "audit_probe.py"), "import os\nos.system('true')\n"
+    ),
+    py_test:add_path(Dir).
 
 start(Names) ->
     ok = application:set_env(erlang_python, audit, Names),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
+    from typing import Any
 
 
 # `logging.INFO` and `logging.WARNING`, which is not imported before a program does.
@@ -37,12 +38,16 @@ def start() -> None:
 
 def route_output(to_logger: bool) -> None:
     """What is printed goes to the caller's group leader, or line by line to the logger."""
+    _route(to_logger)
+    # Not in `start`: nobody hears a record before Erlang's end of the log is there.
+    _warn_of_wheel()
+
+
+def _route(to_logger: bool) -> None:
     if to_logger:
         _stdio.install(_printed, _complained, _node.line_begun)
     else:
         _stdio.install(_node.write, _node.write, _node.line_begun)
-    # Not in `start`: nobody hears a record before Erlang's end of the log is there.
-    _warn_of_wheel()
 
 
 def _printed(text: str) -> None:
@@ -64,12 +69,16 @@ def _warn_of_wheel() -> None:
             return
 
 
-def before_subinterpreters() -> list[str]:
+# In the main interpreter: the converters that Erlang has registered, as it named them.
+converters: list[tuple[str, ...]] = []
+
+
+def before_subinterpreters() -> tuple[list[str], list[tuple[str, ...]]]:
     """In the main interpreter: imports what several others must not import for the first time at
-    once, and gives the path that the new one shall have."""
+    once, and gives the path and the converters that the new one shall have."""
     import datetime  # noqa: F401
 
-    return list(sys.path)
+    return list(sys.path), list(converters)
 
 
 def inherit(path: list[str]) -> None:
@@ -77,6 +86,34 @@ def inherit(path: list[str]) -> None:
     sys.path[:] = path
     if sys.version_info < (3, 13) and _Refused not in sys.meta_path:
         sys.meta_path.insert(0, _Refused)
+
+
+def settle(settings: dict[str, Any], registered: list[tuple[str, ...]]) -> None:
+    """In a sub-interpreter: the settings of the node hold there too. The refusals come first, since
+    a converter is code of a user."""
+    _route(settings["log_stdout"])
+    asyncio_policy(settings["asyncio_policy"])
+    slow_callback_ms(settings["slow_callback_ms"])
+    if settings["audit"]:
+        from erlang import _audit
+
+        _audit.install(settings["audit"])
+    for names in registered:
+        add_converter(*names)
+
+
+def add_converter(*names: str) -> None:
+    """In a sub-interpreter, which may not be able to import what the main one could."""
+    from erlang import _object
+
+    try:
+        _object.add_converter(*names)
+    except Exception as error:
+        text = (
+            f"the converter {names[2]}.{names[3]} of {names[1]} is missing in a sub-interpreter: "
+            f"{type(error).__name__}: {error}"
+        )
+        _node.log(_WARNING, "erlang", text, {})
 
 
 class _Refused:

@@ -8,6 +8,7 @@ import sys
 import traceback
 from typing import Any
 
+from erlang import _boot
 from erlang._native import register_constructor
 from erlang._native import register_converter as _register
 
@@ -55,7 +56,18 @@ def memory_stats() -> dict[str, Any]:
 
 
 def register_converter(direction: str, what: str, module: str, function: str) -> bool:
-    """`py:register_converter/3`"""
+    """`py:register_converter/3`: here and in all sub-interpreters that will be made."""
+    names = (direction, what, module, function)
+    add_converter(*names)
+    if names in _boot.converters:
+        # The latest of those that have a class or a tag in common counts.
+        _boot.converters.remove(names)
+    _boot.converters.append(names)
+    return True
+
+
+def add_converter(direction: str, what: str, module: str, function: str) -> None:
+    """The same in this interpreter alone."""
     target: Any = importlib.import_module(module)
     for part in function.split("."):
         target = getattr(target, part)
@@ -64,7 +76,6 @@ def register_converter(direction: str, what: str, module: str, function: str) ->
     else:
         home, _, name = what.rpartition(".")
         _register(getattr(importlib.import_module(home), name), target)
-    return True
 
 
 def describe(story: dict[str, Any]) -> tuple[list[str], str]:

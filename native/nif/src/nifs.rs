@@ -211,6 +211,12 @@ fn pool_memory<'a>(env: Env<'a>, pool: ResourceArc<PoolRef>) -> Term<'a> {
     }
 }
 
+/// 0 is the main interpreter.
+#[rustler::nif]
+fn pool_interp(pool: ResourceArc<PoolRef>) -> u64 {
+    pool.pool.interp.number()
+}
+
 /// `{Made, Ended, LeftBehind, KeptBytes}`
 #[rustler::nif]
 fn subinterp_counts() -> (u64, u64, u64, u64) {
