@@ -166,7 +166,7 @@ async_await(Ref) -> await(Ref).
 async_await(Ref, Timeout) -> await(Ref, Timeout).
 
 %% Nothing is sent for Ref after it returned.
--spec cancel(reference()) -> ok.
+-spec cancel(reference()) -> ok | {error, py_error:reason()}.
 cancel(Ref) -> py_call:cancel(Ref).
 
 %% All items of a generator (of anything that can be iterated).
@@ -201,11 +201,11 @@ stream_start(M, F, A, Kw) -> stream_start(M, F, A, Kw, #{}).
     {ok, reference()} | {error, py_error:reason()}.
 stream_start(M, F, A, Kw, Opts) -> py_request:stream(py_call:payload(M, F, A, Kw), Opts).
 
--spec stream_ack(reference(), pos_integer()) -> ok.
-stream_ack(Ref, N) -> py_nif:stream_ack(Ref, N).
+-spec stream_ack(reference(), pos_integer()) -> ok | {error, py_error:reason()}.
+stream_ack(Ref, N) -> py_call:stream_ack(Ref, N).
 
--spec stream_cancel(reference()) -> ok.
-stream_cancel(Ref) -> py_nif:cancel_ref(Ref).
+-spec stream_cancel(reference()) -> ok | {error, py_error:reason()}.
+stream_cancel(Ref) -> py_call:stream_cancel(Ref).
 
 %% Many calls at once on every core; the values in the order of the calls, or the first error.
 -spec parallel([tuple()]) -> {ok, [term()]} | {error, py_error:reason()}.
@@ -387,10 +387,11 @@ shared_dict_size(Dict) -> py_shared_dict:size(Dict).
 -spec shared_dict_clear(py_shared_dict:dict()) -> ok | {error, py_shared_dict:gone()}.
 shared_dict_clear(Dict) -> py_shared_dict:clear(Dict).
 
--spec version() -> {ok, binary()}.
-version() -> {ok, py_nif:python_version()}.
+%% These tell of Python, which stays when the application is stopped.
+-spec version() -> {ok, binary()} | {error, not_running}.
+version() -> py_stats:version().
 
--spec stats() -> map().
+-spec stats() -> map() | {error, not_running}.
 stats() -> py_stats:stats().
 
 -spec memory_stats() -> map() | {error, py_error:reason()}.
@@ -410,7 +411,7 @@ reload(Module) ->
         {error, _} = Error -> Error
     end.
 
--spec execution_mode() -> free_threaded | subinterp | multi_executor.
+-spec execution_mode() -> py_stats:mode() | {error, not_running}.
 execution_mode() -> py_stats:execution_mode().
 
 -spec activate_venv(file:filename_all()) -> ok | {error, py_error:reason()}.

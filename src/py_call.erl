@@ -5,7 +5,7 @@
 
 -export([slot/0, forget_all/0, sync/5, spawn/6, cast/5, stream/6]).
 -export([payload/4, source/2, text/1, options/1, pool/1, bind_to/1]).
--export([await/2, cancel/1, default_timeout/0, decode/1, refused/1]).
+-export([await/2, cancel/1, stream_ack/2, stream_cancel/1, default_timeout/0, decode/1, refused/1]).
 
 -export_type([name/0, kwargs/0, opts/0, options/0]).
 
@@ -52,9 +52,15 @@ slot() ->
 own() ->
     case get(?KEY) of
         undefined ->
-            Own = {py_nif:slot_new(group_leader()), default},
-            _ = put(?KEY, Own),
-            Own;
+            case py_nif:slot_new(group_leader()) of
+                none ->
+                    %% Not kept: the application may be started yet.
+                    {none, default};
+                Slot ->
+                    Own = {Slot, default},
+                    _ = put(?KEY, Own),
+                    Own
+            end;
         Own ->
             Own
     end.
@@ -163,7 +169,7 @@ stream(To, Window, Pool, Op, Flags, Payload) ->
 
 %% Waits for the message of a spawned job; past the time the job is cancelled and no message stays.
 -spec await(py_nif:job_ref(), timeout()) -> {ok, term()} | {error, py_error:reason()}.
-await(Ref, Timeout) ->
+await(Ref, Timeout) when is_reference(Ref), ?IS_TIMEOUT(Timeout) ->
     ok = py_nif:linger(slot(), Ref),
     receive
         {py_response, Ref, Answer} -> answer(Answer);
@@ -175,28 +181,48 @@ await(Ref, Timeout) ->
             {async_result, Ref, Answer} -> answer(Answer)
         after 0 -> {error, timeout}
         end
-    end.
+    end;
+await(Ref, _Timeout) when is_reference(Ref) ->
+    {error, {bad_argument, timeout}};
+await(_Ref, _Timeout) ->
+    {error, {bad_argument, ref}}.
 
 answer(ok) -> {ok, none};
 answer(Answer) -> detail(Answer).
 
--spec cancel(py_nif:job_ref()) -> ok.
-cancel(Ref) ->
+-spec cancel(py_nif:job_ref()) -> ok | {error, {bad_argument, ref}}.
+cancel(Ref) when is_reference(Ref) ->
     ok = cancel_ref(Ref),
     %% What was sent before is of no use to anybody.
     receive
         {py_response, Ref, _} -> ok;
         {async_result, Ref, _} -> ok
     after 0 -> ok
-    end.
+    end;
+cancel(_Ref) ->
+    {error, {bad_argument, ref}}.
 
-%% A job that was refused has an ordinary reference.
+-spec stream_cancel(py_nif:job_ref()) -> ok | {error, {bad_argument, ref}}.
+stream_cancel(Ref) when is_reference(Ref) -> cancel_ref(Ref);
+stream_cancel(_Ref) -> {error, {bad_argument, ref}}.
+
+%% A job that was refused has an ordinary reference. Without a library there is no job.
 cancel_ref(Ref) ->
     try
         py_nif:cancel_ref(Ref)
     catch
-        error:badarg when is_reference(Ref) -> ok
+        error:Why when Why =:= badarg; Why =:= nif_not_loaded -> ok
     end.
+
+-spec stream_ack(py_nif:job_ref(), pos_integer()) -> ok | {error, {bad_argument, ref | count}}.
+stream_ack(Ref, N) when is_integer(N), N > 0, N < 16#FFFFFFFF ->
+    try
+        py_nif:stream_ack(Ref, N)
+    catch
+        error:Why when Why =:= badarg; Why =:= nif_not_loaded -> {error, {bad_argument, ref}}
+    end;
+stream_ack(_Ref, _N) ->
+    {error, {bad_argument, count}}.
 
 %% The bytes of a call, or what is wrong with its arguments.
 -spec payload(name(), name(), [term()], kwargs()) ->

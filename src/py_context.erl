@@ -56,7 +56,9 @@ start_subinterp(Opts) ->
 %% Some modules of the standard library are not safe to be first imported by several interpreters
 %% at once: the main one has them before there is another.
 subinterp(Opts) ->
-    case py_nif:built_for() of
+    case py_nif:is_loaded() andalso py_nif:built_for() of
+        false ->
+            {error, not_running};
         {_, _, true} when is_map_key(max_memory, Opts) ->
             {error, not_supported};
         {_, Minor, _} when Minor >= 12 ->

@@ -19,7 +19,7 @@
     leaves := [non_neg_integer()],
     inputs := [py_dag:node_name()]
 }.
--type result(T) :: {ok, T} | {error, {bad_argument, py_error:what()}}.
+-type result(T) :: {ok, T} | {error, not_running | {bad_argument, py_error:what()}}.
 
 %% From here on building takes longer than a scheduler shall be kept.
 -define(LARGE, 50).
@@ -34,7 +34,9 @@ compile(#{nodes := Nodes} = Graph, Inputs) when is_map(Nodes), map_size(Graph) =
     try
         {ok, build(lists:keysort(1, maps:to_list(Nodes)), lists:sort(Inputs))}
     catch
-        throw:{refused, What} -> {error, {bad_argument, What}}
+        throw:{refused, What} -> {error, {bad_argument, What}};
+        %% The application was never started.
+        error:nif_not_loaded -> {error, not_running}
     end;
 compile(_Graph, _Inputs) ->
     {error, {bad_argument, <<"a graph is #{nodes => #{Name => #{run => ...}}}">>}}.

@@ -48,7 +48,8 @@
 -nifs([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
 -nifs([close_test_fd/1]).
 
--type slot() :: reference().
+%% `none' in a node that has never started the application.
+-type slot() :: reference() | none.
 -type pool() :: reference().
 -type event_loop() :: reference().
 -type gather() :: reference().
@@ -94,6 +95,14 @@
 -include("py_nif.hrl").
 
 -define(NOT_LOADED, erlang:nif_error(nif_not_loaded)).
+%% What a call asks for, in a node that has never started the application: as where it was stopped.
+-define(NOT_LOADED(Answer),
+    try
+        ?NOT_LOADED
+    catch
+        error:nif_not_loaded -> Answer
+    end
+).
 
 %% Loads the library for the Python that was found. A second time is refused: its threads run in
 %% the one that is there.
@@ -133,14 +142,14 @@ python_version() -> ?NOT_LOADED.
 set_process(_What, _Pid) -> ?NOT_LOADED.
 
 -spec slot_new(GroupLeader :: pid()) -> slot().
-slot_new(_GroupLeader) -> ?NOT_LOADED.
+slot_new(_GroupLeader) -> ?NOT_LOADED(none).
 
 %% What the next job with the flag for it is told.
 -spec slot_about(slot(), binary()) -> ok.
-slot_about(_Slot, _About) -> ?NOT_LOADED.
+slot_about(_Slot, _About) -> ?NOT_LOADED(ok).
 
 -spec last_error(slot()) -> binary() | undefined.
-last_error(_Slot) -> ?NOT_LOADED.
+last_error(_Slot) -> ?NOT_LOADED(undefined).
 
 %% `{ThreadsInCallbacks, CoroutinesInCallbacks, Callbacks, ExportedObjects}'
 -spec counts() -> {N, N, N, N} when N :: non_neg_integer().
@@ -204,19 +213,19 @@ worker_retire(_Worker) -> ?NOT_LOADED.
 
 -spec submit(slot(), Key :: reference(), pool() | default, op(), flags(), payload()) ->
     JobId :: pos_integer() | refusal() | Answer :: binary() | tuple() | ok.
-submit(_Slot, _Key, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+submit(_Slot, _Key, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
 
 -spec spawn(slot(), To :: pid(), Tag :: atom(), pool() | default, op(), flags(), payload()) ->
     {ok | refusal(), job_ref()}.
-spawn(_Slot, _To, _Tag, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+spawn(_Slot, _To, _Tag, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
 
 -spec cast(slot(), pool() | default, op(), flags(), payload()) -> {ok | refusal(), job_ref()}.
-cast(_Slot, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+cast(_Slot, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
 
 %% A window of 0: none.
 -spec stream(slot(), pid(), non_neg_integer(), pool() | default, op(), flags(), payload()) ->
     {ok | refusal(), job_ref()}.
-stream(_Slot, _To, _Window, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+stream(_Slot, _To, _Window, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
 
 %% After it returned nothing is sent for the job. `shut_out', once: for seconds now a thread has kept the
 %% lock of an interpreter, so that nothing can run there.
@@ -301,7 +310,7 @@ gather_cancel(_Gather) -> ?NOT_LOADED.
 
 %% Looks for the message of a job for some microseconds, where it has come that quickly of late.
 -spec linger(slot(), JobId :: pos_integer() | job_ref()) -> ok.
-linger(_Slot, _Job) -> ?NOT_LOADED.
+linger(_Slot, _Job) -> ?NOT_LOADED(ok).
 
 %% `false': there are enough free executors, this one may end.
 -spec executor_ready(slot()) -> boolean().
@@ -323,7 +332,7 @@ executor_died(_Pid) -> ?NOT_LOADED.
 callback_reply(_Slot, _Id, _Ok, _Bytes) -> ?NOT_LOADED.
 
 -spec is_object_ref(term()) -> boolean().
-is_object_ref(_Term) -> ?NOT_LOADED.
+is_object_ref(_Term) -> ?NOT_LOADED(false).
 
 -spec dag_new(Inputs :: [binary()], [dag_node()]) -> {ok, dag_graph()} | {error, binary()}.
 dag_new(_Inputs, _Nodes) -> ?NOT_LOADED.

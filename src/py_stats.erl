@@ -1,10 +1,27 @@
 %% Numbers about the application. None of it takes the GIL on a scheduler.
 -module(py_stats).
 
--export([stats/0, memory/0, execution_mode/0]).
+-export([version/0, stats/0, memory/0, execution_mode/0]).
 
--spec stats() -> map().
+-export_type([mode/0]).
+
+-type mode() :: free_threaded | subinterp | multi_executor.
+
+-spec version() -> {ok, binary()} | {error, not_running}.
+version() ->
+    case py_nif:is_loaded() of
+        true -> {ok, py_nif:python_version()};
+        false -> {error, not_running}
+    end.
+
+-spec stats() -> map() | {error, not_running}.
 stats() ->
+    case execution_mode() of
+        {error, _} = Error -> Error;
+        Mode -> stats(Mode)
+    end.
+
+stats(Mode) ->
     {Threads, Coroutines, Callbacks, Exported} = py_nif:counts(),
     Loops = py_event_loop_pool:get_stats(),
     {Made, Ended, Left, Kept} = py_nif:subinterp_counts(),
@@ -28,7 +45,7 @@ stats() ->
         subinterpreters => #{
             made => Made, ended => Ended, left_behind => Left, kept_bytes => Kept
         },
-        execution_mode => execution_mode()
+        execution_mode => Mode
     }.
 
 pool(Pool) ->
@@ -57,14 +74,17 @@ memory() ->
     end.
 
 %% The best this node can use.
--spec execution_mode() -> free_threaded | subinterp | multi_executor.
+-spec execution_mode() -> mode() | {error, not_running}.
 execution_mode() ->
-    case py_nif:built_for() of
-        {_, _, true} ->
-            case py_nif:has_gil() of
-                false -> free_threaded;
-                true -> multi_executor
-            end;
-        {_, Minor, false} when Minor >= 12 -> subinterp;
-        {_, _, false} -> multi_executor
+    case py_nif:is_loaded() of
+        true -> mode(py_nif:built_for());
+        false -> {error, not_running}
     end.
+
+mode({_, _, true}) ->
+    case py_nif:has_gil() of
+        false -> free_threaded;
+        true -> multi_executor
+    end;
+mode({_, Minor, false}) when Minor >= 12 -> subinterp;
+mode({_, _, false}) -> multi_executor.

@@ -4,7 +4,7 @@
 -include("py_test.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
--export([keep_the_gil/0, log/2]).
+-export([keep_the_gil/0, before_the_start/0, log/2]).
 -export([
     a_wrong_setting_stops_the_start_with_a_sentence/1,
     a_wheel_in_the_environment_is_told_and_not_used/1,
@@ -17,6 +17,7 @@
     whoever_waits_hears_of_the_stop/1,
     whoever_asks_one_that_ends_hears_of_the_stop/1,
     without_the_application_everything_says_not_running/1,
+    before_the_first_start_everything_says_not_running/1,
     stopping_and_starting_twenty_times_leaves_nothing_behind/1,
     reloading_takes_new_code/1,
     leaving_is_an_error_to_the_caller/1,
@@ -283,7 +284,49 @@ without_the_application_everything_says_not_running(_Config) ->
     {ok, Ctx} = py_context:new(#{}),
     {ok, Object} = py:call(builtins, list, [], #{}, #{return => ref}),
     ok = py_test:stop(),
-    Functions = #{
+    Wrong = maps:filtermap(fun(_, F) -> other_than_not_running(F) end, functions(Object)),
+    ?assertReason({context_died, _}, py:call(Ctx, math, sqrt, [4])),
+    ?assertEqual(not_running, py:interrupt(Ctx)),
+    ?assertEqual(ok, py:unregister_function(f)),
+    ?assertEqual(ok, py:unbind()),
+    ?assertMatch({ok, _}, py:version()),
+    ?assert(is_map(py:stats())),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ?assertEqual(#{}, Wrong),
+    ?assertEqual({ok, 2.0}, py:call(math, sqrt, [4])),
+    %% Python itself has lived on, and so has the object.
+    ?assertEqual({ok, []}, py:to_term(Object)).
+
+before_the_first_start_everything_says_not_running(_Config) ->
+    Peer = py_test:peer([]),
+    Wrong = peer:call(Peer, ?MODULE, before_the_start, [], 30_000),
+    ok = py_test:stop_peer(Peer),
+    ?assertEqual(#{}, Wrong).
+
+before_the_start() ->
+    Object = {'$py_ref', 0, 1, 1, make_ref()},
+    Functions = (functions(Object))#{
+        subinterp => fun() -> py_context:new(#{mode => subinterp}) end,
+        version => fun() -> py:version() end,
+        stats => fun() -> py:stats() end,
+        execution_mode => fun() -> py:execution_mode() end
+    },
+    ok = logger:set_process_metadata(#{request => 1}),
+    Wrong = maps:filtermap(fun(_, F) -> other_than_not_running(F) end, Functions),
+    ok = py:cancel(make_ref()),
+    ok = py:stream_cancel(make_ref()),
+    {error, {bad_argument, ref}} = py:stream_ack(make_ref(), 1),
+    {error, timeout} = py:await(make_ref(), 0),
+    undefined = py:last_error(),
+    false = py:is_ref(Object),
+    not_running = py:interrupt(main),
+    %% This process has asked in vain so far.
+    {ok, _} = application:ensure_all_started(erlang_python),
+    {ok, 2.0} = py:call(math, sqrt, [4]),
+    Wrong.
+
+functions(Object) ->
+    #{
         call => fun() -> py:call(math, sqrt, [4]) end,
         eval => fun() -> py:eval(<<"1">>) end,
         exec => fun() -> py:exec(<<"1">>) end,
@@ -304,33 +347,28 @@ without_the_application_everything_says_not_running(_Config) ->
         reload => fun() -> py:reload(json) end,
         getattr => fun() -> py:getattr(Object, x) end,
         state_fetch => fun() -> py:state_fetch(x) end,
-        venv_info => fun() -> py:venv_info() end,
         activate_venv => fun() -> py:activate_venv("/tmp") end,
-        parallel => fun() -> py:parallel([{math, sqrt, [4]}]) end,
-        map => fun() -> py:map({math, sqrt}, [4], #{}) end,
+        wsgi => fun() -> py_wsgi:run(m, app, #{}) end,
+        low_level => fun() -> py_event_loop:run(math, sqrt, [4]) end,
         async_call => fun() -> py:await(py:async_call(math, sqrt, [4]), 1000) end,
         async_gather => fun() -> py:async_gather([{math, sqrt, [4]}]) end,
         async_stream => fun() -> py:async_stream(builtins, range, [1]) end,
+        stream_eval => fun() -> py:stream_eval(<<"[1]">>) end,
+        parallel => fun() -> py:parallel([{math, sqrt, [4]}]) end,
+        map => fun() -> py:map({math, sqrt}, [4]) end,
+        traced => fun() -> py:call(math, sqrt, [4], #{}, #{trace_id => 1}) end,
+        call_method => fun() -> py:call_method(Object, append, [1]) end,
+        to_term => fun() -> py:to_term(Object) end,
+        state_incr => fun() -> py:state_incr(x) end,
         shared_dict => fun() -> py:shared_dict_new() end,
+        register_converter => fun() -> py:register_converter(to_python, x, {builtins, list}) end,
+        deactivate_venv => fun() -> py:deactivate_venv() end,
+        dag => fun() -> py_dag:run(#{nodes => #{a => #{kind => cpu, run => {py, os, getpid}}}}, #{}) end,
+        asgi => fun() -> py_asgi:run(app, app, #{}, <<>>) end,
+        asgi_serve => fun() -> py_asgi:serve("app:app", #{port => 0}) end,
         channel => fun() -> py_channel:new() end,
-        dag => fun() -> py_dag:run(#{nodes => #{n => #{run => {py, math, sqrt}, inputs => [x]}}}, #{x => 4}) end,
-        asgi => fun() -> py_asgi:run(m, app, #{}, <<>>) end,
-        wsgi => fun() -> py_wsgi:run(m, app, #{}) end,
-        serve => fun() -> py_asgi:serve(<<"m:app">>, #{port => 0}) end,
-        low_level => fun() -> py_event_loop:run(math, sqrt, [4]) end
-    },
-    Wrong = maps:filtermap(fun(_, F) -> other_than_not_running(F) end, Functions),
-    ?assertReason({context_died, _}, py:call(Ctx, math, sqrt, [4])),
-    ?assertEqual(not_running, py:interrupt(Ctx)),
-    ?assertEqual(ok, py:unregister_function(f)),
-    ?assertEqual(ok, py:unbind()),
-    ?assertMatch({ok, _}, py:version()),
-    ?assert(is_map(py:stats())),
-    {ok, _} = application:ensure_all_started(erlang_python),
-    ?assertEqual(#{}, Wrong),
-    ?assertEqual({ok, 2.0}, py:call(math, sqrt, [4])),
-    %% Python itself has lived on, and so has the object.
-    ?assertEqual({ok, []}, py:to_term(Object)).
+        venv_info => fun() -> py:venv_info() end
+    }.
 
 other_than_not_running(Function) ->
     try Function() of
