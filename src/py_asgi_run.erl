@@ -242,12 +242,14 @@ asked(Pid, Runner) ->
 piece({What, Data}) when What =:= more; What =:= done -> {What, {bytes, iolist_to_binary(Data)}};
 piece(_) -> gone.
 
-%% The same in a process of its own.
+%% The same in a process of its own, with the caller's metadata.
 -spec start(py_call:name(), py_call:name(), py_asgi_scope:scope(), body(), timeout() | opts()) ->
     {ok, reference()}.
 start(Mod, Callable, Scope, Body, Opts) ->
     Caller = self(),
+    Metadata = logger:get_process_metadata(),
     {Pid, Monitor} = spawn_monitor(fun() ->
+        ok = adopt(Metadata),
         Ref = alias(),
         Watch = monitor(process, Caller),
         Feeder = feeder(Ref, Body),
@@ -262,6 +264,9 @@ start(Mod, Callable, Scope, Body, Opts) ->
         {'DOWN', Monitor, process, Pid, Why} ->
             exit(Why)
     end.
+
+adopt(undefined) -> ok;
+adopt(Metadata) -> logger:set_process_metadata(Metadata).
 
 %% Who finds no request under its reference has the answer in its mailbox, or had it.
 beside(Caller, Ref, Request) ->

@@ -3,9 +3,9 @@
 %% Process: the caller's own. Everything that may take long (encoding, decoding) yields here.
 -module(py_call).
 
--export([slot/0, forget_all/0, sync/5, spawn/6, cast/5, stream/6]).
+-export([slot/0, forget_all/0, sync/5, spawn/6, spawn/7, cast/5, stream/6]).
 -export([payload/4, source/2, text/1, options/1, pool/1, bind_to/1]).
--export([await/2, cancel/1, stream_ack/2, stream_cancel/1, default_timeout/0, decode/1, refused/1]).
+-export([await/2, answer/1, cancel/1, stream_ack/2, stream_cancel/1, default_timeout/0, decode/1, refused/1]).
 
 -export_type([name/0, kwargs/0, opts/0, options/0]).
 
@@ -139,7 +139,16 @@ refused(context_died) -> {context_died, stopped}.
     py_nif:job_ref().
 spawn(To, Tag, Pool, Op, Flags, Payload) ->
     {Slot, Bound} = own(),
-    case py_nif:spawn(Slot, To, Tag, choose(Pool, Bound), Op, Flags, Payload) of
+    spawn(Slot, To, Tag, choose(Pool, Bound), Op, Flags, Payload).
+
+%% The same for another process, which must not submit anything itself meanwhile: a slot lists the jobs
+%% in their order.
+-spec spawn(Slot, pid(), atom(), py_nif:pool() | default, py_nif:op(), py_nif:flags(), Payload) ->
+    py_nif:job_ref()
+when
+    Slot :: py_nif:slot(), Payload :: py_nif:payload().
+spawn(Slot, To, Tag, Pool, Op, Flags, Payload) ->
+    case py_nif:spawn(Slot, To, Tag, Pool, Op, Flags, Payload) of
         {ok, Ref} ->
             Ref;
         {Refusal, Ref} ->
@@ -187,6 +196,8 @@ await(Ref, _Timeout) when is_reference(Ref) ->
 await(_Ref, _Timeout) ->
     {error, {bad_argument, ref}}.
 
+%% What came as a message, with the whole story if that was asked for.
+-spec answer(answer()) -> {ok, term()} | {error, py_error:reason()}.
 answer(ok) -> {ok, none};
 answer(Answer) -> detail(Answer).
 

@@ -13,5 +13,8 @@
 -define(FLAG_TRACEBACK, 2).
 -define(FLAG_ABOUT, 4).
 
+%% With or without its story.
+-define(IS_IMPORT_ERROR(Reason), (is_tuple(Reason) andalso element(1, Reason) =:= 'ImportError')).
+
 %% What `receive ... after' takes.
 -define(IS_TIMEOUT(T), (is_integer(T) andalso T >= 0 andalso T =< 16#FFFFFFFF orelse T =:= infinity)).

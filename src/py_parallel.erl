@@ -1,11 +1,12 @@
 %% Many calls at once, each given to the next free interpreter; results in the order of the calls.
 %%
-%% Process: one of its own for each `py:parallel' or `py:map': when the caller dies, when the time
-%% is up or when a call fails it ends, and with it everything it had asked for is cancelled.
+%% Process: one of its own for each `py:parallel' or `py:map', so that no answer is ever left in the
+%% caller's mailbox. It submits for its caller, who waits: Python runs for that one, who hears of its
+%% errors. When the caller dies, when the time is up or when a call fails, it cancels what runs.
 -module(py_parallel).
 
 -export([calls/2, map/3]).
--export([init/3]).
+-export([init/4]).
 
 -include("py_nif.hrl").
 
@@ -13,17 +14,29 @@
     {py_call:name(), py_call:name(), [term()]}
     | {py_call:name(), py_call:name(), [term()], py_call:kwargs()}.
 
+%% Milliseconds that it has to cancel what runs.
+-define(STOP, 5000).
+%% Options that say nothing here.
+-define(OTHERS, [context, window, cancel]).
+
 -type map_opts() :: #{
     timeout => timeout(),
+    traceback => boolean(),
     fallback => main,
+    trace_id => term(),
+    reply_to => pid(),
     chunk => pos_integer(),
     progress => pid()
 }.
 
 -record(run, {
+    %% The caller's.
+    slot :: py_nif:slot(),
     left :: [{pos_integer(), py_nif:payload()}],
     running = #{} :: #{reference() => {pos_integer(), py_nif:payload(), py_subinterp_pool:worker()}},
     done = #{} :: #{pos_integer() => term()},
+    %% The message that says so, or the monitor of the caller.
+    ends :: {reference(), reference()} | undefined,
     flags :: py_nif:flags(),
     fallback :: boolean(),
     progress :: fun((pos_integer()) -> ok)
@@ -55,6 +68,9 @@ payload(_) -> {error, {bad_argument, calls}}.
 %% `F' of each item, several items a call.
 -spec map({py_call:name(), py_call:name()}, [term()], map_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
+map(_Function, _List, #{return := ref}) ->
+    %% Several items have one answer.
+    {error, {bad_argument, {option, return}}};
 map({M, F}, List, Opts) when is_list(List), is_map(Opts) ->
     Total = length(List),
     case {maps:get(chunk, Opts, chunk(Total)), maps:get(progress, Opts, undefined)} of
@@ -101,12 +117,13 @@ tell(Pid, Done, Total) ->
 start([], _Opts, _Progress) ->
     {ok, []};
 start(Payloads, Opts, Progress) ->
-    case {py_call:options(Opts), py_subinterp_pool:workers()} of
-        {{ok, #{timeout := Timeout, flags := Flags}}, {ok, Workers}} ->
+    case {options(Opts), py_subinterp_pool:workers()} of
+        {{ok, #{timeout := Timeout, flags := Flags, fallback := Fallback}}, {ok, Workers}} ->
             Run = #run{
+                slot = py_call:slot(),
                 left = lists:zip(lists:seq(1, length(Payloads)), Payloads),
                 flags = Flags,
-                fallback = is_map(Opts) andalso maps:get(fallback, Opts, none) =:= main,
+                fallback = Fallback,
                 progress = Progress
             },
             watch(Run, Workers, Timeout);
@@ -116,55 +133,78 @@ start(Payloads, Opts, Progress) ->
             Error
     end.
 
+options(Opts) when is_map(Opts) ->
+    case [Key || Key <- ?OTHERS, is_map_key(Key, Opts)] of
+        [] -> py_call:options(Opts);
+        [Key | _] -> {error, {bad_argument, {option, Key}}}
+    end;
+options(Timeout) ->
+    py_call:options(Timeout).
+
 watch(Run, Workers, Timeout) ->
-    {Pid, Monitor} = spawn_monitor(?MODULE, init, [self(), Workers, Run]),
+    Stop = make_ref(),
+    {Pid, Monitor} = spawn_monitor(?MODULE, init, [self(), Stop, Workers, Run]),
     receive
-        {'DOWN', Monitor, process, Pid, {py_parallel, Result}} -> Result;
+        {'DOWN', Monitor, process, Pid, {py_parallel, Result}} -> py_call:answer(Result);
         {'DOWN', Monitor, process, Pid, Why} -> {error, {context_died, Why}}
     after Timeout ->
-        true = demonitor(Monitor, [flush]),
-        exit(Pid, kill),
+        Pid ! Stop,
+        receive
+            {'DOWN', Monitor, process, Pid, _} -> ok
+        after ?STOP ->
+            %% It waits for new interpreters, and nothing runs.
+            exit(Pid, kill),
+            receive
+                {'DOWN', Monitor, process, Pid, _} -> ok
+            end
+        end,
         {error, timeout}
     end.
 
 %% The result is the reason of its end: one message to the caller, and it can't come late.
--spec init(pid(), [py_subinterp_pool:worker()], #run{}) -> no_return().
-init(Caller, Workers, Run) ->
-    _ = monitor(process, Caller),
-    exit({py_parallel, work(Workers, Run)}).
+-spec init(pid(), reference(), [py_subinterp_pool:worker()], #run{}) -> no_return().
+init(Caller, Stop, Workers, Run) ->
+    Monitor = monitor(process, Caller),
+    exit({py_parallel, work(Workers, Run#run{ends = {Stop, Monitor}})}).
 
 %% Every free worker gets the next call.
 work([Worker | Free], #run{left = [{Index, Payload} | Left]} = Run) ->
     work(Free, submit(Worker, Index, Payload, Run#run{left = Left}));
 work(_Free, #run{left = [], running = Running, done = Done}) when map_size(Running) =:= 0 ->
     {ok, [Value || {_Index, Value} <- lists:sort(maps:to_list(Done))]};
-work(Free, #run{running = Running} = Run) ->
+work(Free, #run{running = Running, ends = {Stop, Monitor}} = Run) ->
     receive
         {py_response, Ref, Answer} ->
             {{Index, Payload, Worker}, Rest} = maps:take(Ref, Running),
             answered(Answer, {Index, Payload, Worker}, Free, Run#run{running = Rest});
-        {'DOWN', _Monitor, process, _Caller, _Why} ->
-            {error, cancelled}
+        Stop ->
+            cancel({error, timeout}, Run);
+        {'DOWN', Monitor, process, _Caller, _Why} ->
+            cancel({error, cancelled}, Run)
     end.
 
-submit(Worker, Index, Payload, #run{running = Running, flags = Flags} = Run) ->
-    Ref = py_call:spawn(self(), py_response, Worker, ?OP_CALL, Flags, Payload),
+cancel(Result, #run{running = Running}) ->
+    ok = lists:foreach(fun py_nif:cancel_ref/1, maps:keys(Running)),
+    Result.
+
+submit(Worker, Index, Payload, #run{slot = Slot, running = Running, flags = Flags} = Run) ->
+    Ref = py_call:spawn(Slot, self(), py_response, Worker, ?OP_CALL, Flags, Payload),
     Run#run{running = Running#{Ref => {Index, Payload, Worker}}}.
 
 answered({ok, Value}, {Index, _Payload, Worker}, Free, #run{done = Done} = Run) ->
     Now = Done#{Index => Value},
     ok = (Run#run.progress)(map_size(Now)),
     work([Worker | Free], Run#run{done = Now});
-answered({error, {'ImportError', _}}, {Index, Payload, Worker}, Free, #run{fallback = true} = Run) when
-    Worker =/= default
+answered({error, Reason}, {Index, Payload, Worker}, Free, #run{fallback = true} = Run) when
+    Worker =/= default, ?IS_IMPORT_ERROR(Reason)
 ->
     %% The main interpreter does it; this worker is free for the next.
     work([Worker | Free], submit(default, Index, Payload, Run));
 answered({error, {context_died, stopped}}, {Index, Payload, _Gone}, Free, Run) ->
     %% It never ran: its interpreter was replaced while it waited. Another one does it.
     again(Free, Run#run{left = [{Index, Payload} | Run#run.left]});
-answered({error, _} = Error, _Call, _Free, _Run) ->
-    Error.
+answered({error, _} = Error, _Call, _Free, Run) ->
+    cancel(Error, Run).
 
 again([], #run{running = Running} = Run) when map_size(Running) =:= 0 ->
     case py_subinterp_pool:workers() of

@@ -21,7 +21,7 @@ run(Op, Encoded, Opts) ->
     with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout} = Options) ->
         Result = py_call:sync(Pool, Op, Flags, Payload, Timeout),
         case {Result, Options} of
-            {{error, {'ImportError', _}}, #{fallback := true}} when Pool =/= default ->
+            {{error, Reason}, #{fallback := true}} when Pool =/= default, ?IS_IMPORT_ERROR(Reason) ->
                 py_call:sync(default, Op, Flags, Payload, Timeout);
             _ ->
                 Result

@@ -22,6 +22,7 @@
     a_response_is_streamed_with_back_pressure/1,
     a_reader_that_dies_ends_the_request/1,
     a_request_runs_beside_its_caller/1,
+    a_request_knows_the_metadata_of_its_caller/1,
     a_late_response_is_cancelled_and_leaves_no_message/1,
     a_response_is_awaited_once/1,
     a_request_that_was_killed_is_an_error/1,
@@ -359,3 +360,12 @@ a_wsgi_application_is_asked(_Config) ->
     ?assertReason({'LookupError', _}, py_wsgi:run(?APP, wsgi_raises, #{})),
     ?assertReason({asgi, _}, py_wsgi:run(?APP, wsgi_silent, #{})),
     ?assertReason({bad_argument, _}, py_wsgi:run(?APP, wsgi, [])).
+
+a_request_knows_the_metadata_of_its_caller(_Config) ->
+    py_test:in_process(fun() ->
+        ok = logger:set_process_metadata(#{request => <<"r1">>}),
+        Known = {ok, {200, [], <<"{'request': 'r1'}">>}},
+        ?assertEqual(Known, py_asgi:run(?APP, about, #{}, <<>>)),
+        {ok, Ref} = py_asgi:run_async(?APP, about, #{}, <<>>),
+        ?assertEqual(Known, py_asgi:await_response(Ref, 10_000))
+    end).

@@ -12,6 +12,9 @@
     a_caller_that_dies_takes_its_calls_with_it/1,
     an_interpreter_stuck_in_c_is_passed_over/1,
     bad_calls_are_refused/1,
+    calls_run_for_the_caller/1,
+    the_caller_is_told_of_an_error/1,
+    an_option_that_says_nothing_here_is_refused/1,
     map_keeps_the_order_and_tells_its_progress/1,
     a_map_over_nothing_is_nothing/1,
     sub_interpreters_have_names_and_modules_of_their_own/1,
@@ -107,6 +110,37 @@ bad_calls_are_refused(_Config) ->
     ?assertReason({bad_argument, args}, py:parallel([{math, sqrt, [1 | 2]}])),
     ?assertReason({bad_argument, _}, py:map({math, sqrt}, [1], #{chunk => 0})),
     ?assertReason({bad_argument, _}, py:map({math, sqrt}, no_list, #{})).
+
+calls_run_for_the_caller(_Config) ->
+    ?assertEqual({ok, [self()]}, py:parallel([{erlang, self, []}])),
+    ?assertEqual({ok, [none, none]}, py:parallel([{py_parallel_jobs, tell, [N]} || N <- [1, 2]])),
+    ?assertEqual({ok, [none]}, py:map({py_parallel_jobs, tell}, [3], #{})),
+    [ok = py_test:message(N) || N <- [1, 2, 3]],
+    ok = py_test:nothing_waits().
+
+the_caller_is_told_of_an_error(_Config) ->
+    Calls = [{math, sqrt, [-1]} | lists:duplicate(20, {py_parallel_jobs, spin, []})],
+    py_test:in_process(fun() ->
+        undefined = py:last_error(),
+        {error, {'ValueError', _}} = py:parallel(Calls),
+        ?assertMatch(#{type := 'ValueError', formatted := <<"ValueError", _/binary>>}, py:last_error()),
+        %% Those that were stopped say nothing.
+        {ok, _} = py:parallel([{py_parallel_jobs, ident, [N]} || N <- lists:seq(1, 20)]),
+        ?assertMatch(#{type := 'ValueError'}, py:last_error())
+    end),
+    {error, {'ValueError', _, Story}} = py:parallel(Calls, #{traceback => true}),
+    ?assertMatch(#{traceback := [], formatted := <<"ValueError", _/binary>>}, Story).
+
+an_option_that_says_nothing_here_is_refused(_Config) ->
+    Calls = [{math, sqrt, [1]}],
+    [
+        begin
+            ?assertReason({bad_argument, {option, Key}}, py:parallel(Calls, #{Key => Value})),
+            ?assertReason({bad_argument, {option, Key}}, py:map({math, sqrt}, [1], #{Key => Value}))
+        end
+     || {Key, Value} <- [{context, main}, {window, 1}, {cancel, true}, {tiemout, 5}]
+    ],
+    ?assertReason({bad_argument, {option, return}}, py:map({math, sqrt}, [1], #{return => ref})).
 
 map_keeps_the_order_and_tells_its_progress(_Config) ->
     Items = lists:seq(1, 100),

@@ -19,6 +19,11 @@ async def show(scope, receive, send):
     await answer(send, repr({key: scope[key] for key in sorted(scope)}).encode())
 
 
+async def about(scope, receive, send):
+    """What it knows of its caller, as Python shows it."""
+    await answer(send, repr(erlang.current().metadata).encode())
+
+
 async def echo(scope, receive, send):
     body = b""
     while True:

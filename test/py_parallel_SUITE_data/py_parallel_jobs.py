@@ -6,9 +6,15 @@ import sys
 import threading
 import time
 
+import erlang
+
 
 def ident(x):
     return x
+
+
+def tell(x):
+    erlang.send(erlang.self(), x)
 
 
 def interpreter():

@@ -200,7 +200,9 @@ fn output<'py>(
 }
 
 fn reason(job: &Job, failure: &Failure<'_>) -> Reason {
-    if let Some(details) = failure.details() {
+    if !job.ticket.is_cancelled()
+        && let Some(details) = failure.details()
+    {
         job.slot.set_last_error(details);
     }
     let mut out = Vec::new();

@@ -223,12 +223,14 @@ pub fn failed(job: &Job, failure: &Failure<'_>) -> Answer {
     if matches!(job.reply, Reply::Nobody) {
         log::cast_failed(failure);
     }
-    reason(&job.slot, job.flags, failure)
+    reason(&job.slot, &job.ticket, job.flags, failure)
 }
 
-/// The same for whoever has no job at hand.
-pub fn reason(slot: &Slot, flags: Flags, failure: &Failure<'_>) -> Answer {
-    if let Some(details) = failure.details() {
+/// The same for whoever has no job at hand. Nobody is told of what a cancelled job makes of its end.
+pub fn reason(slot: &Slot, ticket: &Ticket, flags: Flags, failure: &Failure<'_>) -> Answer {
+    if !ticket.is_cancelled()
+        && let Some(details) = failure.details()
+    {
         slot.set_last_error(details);
     }
     let mut out = Vec::with_capacity(128);

@@ -147,7 +147,7 @@ impl Link {
 
     /// The last message: why there will be no more.
     fn fail(&self, failure: &Failure<'_>) {
-        let answer = reply::reason(&self.slot, self.flags, failure);
+        let answer = reply::reason(&self.slot, &self.ticket, self.flags, failure);
         if self.ticket.begin_reply() {
             self.tell(answer);
             self.ticket.finish();
