@@ -36,7 +36,7 @@ call(M, F, A, Kw, Opts) ->
     end).
 
 with(M, F, A, Kw, Opts, Then) ->
-    case {py_call:payload(M, F, A, Kw), py_call:options(Opts)} of
+    case {py_call:payload(M, F, A, Kw), py_request:later(Opts)} of
         {{ok, Payload}, {ok, Options}} -> Then(Payload, Options);
         {{ok, _}, Error} -> refused(self(), Error);
         {Error, _} -> refused(self(), Error)
@@ -122,12 +122,14 @@ collect(M, F, A, Kw, Opts) ->
 
 sync(Op, M, F, A, Kw, Opts) ->
     case {py_call:payload(M, F, A, Kw), py_call:options(Opts)} of
-        {{ok, Payload}, {ok, #{pool := Pool, flags := Flags, timeout := Timeout}}} ->
-            case place(Pool) of
-                {ok, Loop} -> await_key(Loop, Op, Flags, Payload, Timeout);
-                {pool, Pool} -> py_call:sync(Pool, Op, Flags, Payload, Timeout);
-                {error, _} = Error -> Error
-            end;
+        {{ok, Payload}, {ok, #{flags := Flags} = Options}} ->
+            py_request:or_main(Options, fun(Pool, Timeout) ->
+                case place(Pool) of
+                    {ok, Loop} -> await_key(Loop, Op, Flags, Payload, Timeout);
+                    {pool, Pool} -> py_call:sync(Pool, Op, Flags, Payload, Timeout);
+                    {error, _} = Error -> Error
+                end
+            end);
         {{ok, _}, Error} ->
             Error;
         {Error, _} ->
@@ -177,7 +179,7 @@ cast(M, F, A, Kw) ->
 %% All calls at once; their values in order, or every failure by the number of its call.
 -spec gather([tuple()], py:timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
 gather(Calls, Opts) when is_list(Calls) ->
-    case {payloads(Calls, 1, []), py_call:options(Opts)} of
+    case {payloads(Calls, 1, []), py_request:later(Opts)} of
         {{ok, Payloads}, {ok, #{pool := Pool} = Options}} ->
             Cancel = is_map(Opts) andalso maps:get(cancel, Opts, false),
             case place(Pool) of

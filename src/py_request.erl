@@ -3,7 +3,7 @@
 %% Process: the caller's own.
 -module(py_request).
 
--export([run/3, cast/2, spawn/2, stream/2, in/2]).
+-export([run/3, cast/2, spawn/2, stream/2, in/2, or_main/2, later/1]).
 
 -include("py_nif.hrl").
 
@@ -18,27 +18,46 @@ run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
 run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout) ->
     py_call:sync(default, Op, py_about:flags(), Payload, Timeout);
 run(Op, Encoded, Opts) ->
-    with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, timeout := Timeout} = Options) ->
-        Result = py_call:sync(Pool, Op, Flags, Payload, Timeout),
-        case {Result, Options} of
-            {{error, Reason}, #{fallback := true}} when Pool =/= default, ?IS_IMPORT_ERROR(Reason) ->
-                py_call:sync(default, Op, Flags, Payload, Timeout);
-            _ ->
-                Result
-        end
+    with(Encoded, py_call:options(Opts), fun(Payload, #{flags := Flags} = Options) ->
+        or_main(Options, fun(Pool, Timeout) ->
+            py_call:sync(Pool, Op, Flags, Payload, Timeout)
+        end)
     end).
+
+%% Runs it where the options say. With `fallback', a module that refuses to be loaded there is used in the
+%% main interpreter, within the same time.
+-spec or_main(py_call:options(), fun((py_nif:pool() | default, timeout()) -> Result)) -> Result when
+    Result :: ok | {ok, term()} | {error, py_error:reason()}.
+or_main(#{fallback := true, pool := Pool, timeout := Timeout}, Run) when Pool =/= default ->
+    Deadline = py_async:deadline(Timeout),
+    case Run(Pool, Timeout) of
+        {error, Reason} when ?IS_IMPORT_ERROR(Reason) -> Run(default, py_async:left(Deadline));
+        Result -> Result
+    end;
+or_main(#{pool := Pool, timeout := Timeout}, Run) ->
+    Run(Pool, Timeout).
+
+%% The options of a call that nobody waits for, so that nobody could make it a second time.
+-spec later(opts()) -> {ok, py_call:options()} | {error, py_error:reason()}.
+later(Opts) ->
+    case py_call:options(Opts) of
+        {ok, #{fallback := true, pool := Pool}} when Pool =/= default ->
+            {error, {bad_argument, {option, fallback}}};
+        Checked ->
+            Checked
+    end.
 
 %% Nobody waits.
 -spec cast(encoded(), opts()) -> ok | {error, py_error:reason()}.
 cast(Encoded, Opts) ->
-    with(Encoded, Opts, fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
+    with(Encoded, later(Opts), fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
         py_call:cast(Pool, ?OP_CALL, Flags, Payload, Limit)
     end).
 
 %% `{py_response, Ref, Answer}' will come.
 -spec spawn(encoded(), opts()) -> reference().
 spawn(Encoded, Opts) ->
-    Spawned = with(Encoded, Opts, fun(Payload, Options) ->
+    Spawned = with(Encoded, later(Opts), fun(Payload, Options) ->
         #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
         Ref = py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags, Payload),
         ok = py_deadline:set(Ref, To, py_response, Limit),
@@ -57,7 +76,7 @@ spawn(Encoded, Opts) ->
 %% `{py_stream, Ref, _}' will come.
 -spec stream(encoded(), opts()) -> {ok, reference()} | {error, py_error:reason()}.
 stream(Encoded, Opts) ->
-    with(Encoded, Opts, fun(Payload, Options) ->
+    with(Encoded, later(Opts), fun(Payload, Options) ->
         #{pool := Pool, flags := Flags, reply_to := To, window := Window, limit := Limit} = Options,
         case py_call:stream(To, Window, Pool, ?OP_STREAM, Flags, Payload) of
             {ok, Ref} ->
@@ -68,13 +87,9 @@ stream(Encoded, Opts) ->
         end
     end).
 
-with({ok, Payload}, Opts, Then) ->
-    case py_call:options(Opts) of
-        {ok, Options} -> Then(Payload, Options);
-        {error, _} = Error -> Error
-    end;
-with({error, _} = Error, _Opts, _Then) ->
-    Error.
+with({ok, Payload}, {ok, Options}, Then) -> Then(Payload, Options);
+with({ok, _Payload}, {error, _} = Error, _Then) -> Error;
+with({error, _} = Error, _Checked, _Then) -> Error.
 
 %% The options of a call into a context.
 -spec in(py:context(), opts()) -> py_call:opts().

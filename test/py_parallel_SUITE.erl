@@ -22,6 +22,8 @@
     a_call_in_a_sub_interpreter_is_interrupted_on_timeout/1,
     a_reference_of_another_interpreter_is_refused/1,
     a_module_that_refuses_sub_interpreters_says_what_to_do/1,
+    a_call_that_waits_falls_back_to_the_main_interpreter/1,
+    a_call_that_nobody_waits_for_does_not_fall_back/1,
     a_killed_interpreter_of_the_pool_is_replaced/1,
     a_stopped_sub_interpreter_is_ended_and_counted/1,
     large_binaries_and_exceptions_cross/1,
@@ -212,6 +214,39 @@ a_module_that_refuses_sub_interpreters_says_what_to_do(_Config) ->
                 py:parallel([{numpy, sum, [L]} || L <- [[1, 2], [3, 4]]], #{fallback => main})
             )
         end)
+    end).
+
+a_call_that_waits_falls_back_to_the_main_interpreter(_Config) ->
+    with_context(fun(Ctx) ->
+        [
+            begin
+                Here = Opts#{context => Ctx, fallback => main},
+                ?assertEqual({ok, 1}, py:call(py_parallel_picky, ident, [1], #{}, Here)),
+                Source = "__import__('py_parallel_picky').ident(2)",
+                ?assertEqual({ok, 2}, py:eval(Source, #{}, Here)),
+                ?assertEqual({ok, [0, 1]}, py:stream(py_parallel_picky, items, [2], #{}, Here)),
+                ?assertEqual({ok, [0, 1]}, py:async_stream(py_parallel_picky, items, [2], #{}, Here)),
+                Calls = [{py_parallel_picky, ident, [N]} || N <- [3, 4]],
+                ?assertEqual({ok, [3, 4]}, py:parallel(Calls, Opts#{fallback => main})),
+                ?assertReason({'ImportError', _}, short(py:call(Ctx, py_parallel_picky, ident, [1], #{}, Opts)))
+            end
+         || Opts <- [#{}, #{traceback => true}]
+        ]
+    end).
+
+short({error, {Type, Text, #{traceback := _}}}) -> {error, {Type, Text}};
+short(Result) -> Result.
+
+a_call_that_nobody_waits_for_does_not_fall_back(_Config) ->
+    with_context(fun(Ctx) ->
+        Opts = #{context => Ctx, fallback => main},
+        Refused = {bad_argument, {option, fallback}},
+        ?assertReason(Refused, py:await(py:spawn_call(math, sqrt, [4], #{}, Opts))),
+        ?assertReason(Refused, py:await(py:async_call(math, sqrt, [4], #{}, Opts))),
+        ?assertReason(Refused, py:async_gather([{math, sqrt, [4]}], Opts)),
+        ?assertReason(Refused, py:stream_start(builtins, range, [4], #{}, Opts)),
+        %% Without a context it runs there anyway.
+        ?assertEqual({ok, 2.0}, py:await(py:spawn_call(math, sqrt, [4], #{}, #{fallback => main})))
     end).
 
 a_killed_interpreter_of_the_pool_is_replaced(_Config) ->
