@@ -293,18 +293,16 @@ unregister_function(Name) -> py_functions:unregister(Name).
 call_method(Object, Name, Args) -> call_method(Object, Name, Args, #{}).
 
 -spec call_method(object(), name(), [term()], kwargs()) -> result().
-call_method(Object, Name, Args, Kw) ->
-    call('erlang._object', call_method, [Object, py_call:text(Name), Args, Kw]).
+call_method(Object, Name, Args, Kw) -> py_object:call_method(Object, Name, Args, Kw).
 
 -spec getattr(object(), name()) -> result().
-getattr(Object, Name) -> call(builtins, getattr, [Object, py_call:text(Name)]).
+getattr(Object, Name) -> py_object:getattr(Object, Name).
 
 -spec to_term(object()) -> result().
-to_term(Object) -> call('erlang._object', identity, [Object]).
+to_term(Object) -> py_object:to_term(Object).
 
 -spec is_ref(term()) -> boolean().
-is_ref({'$py_ref', _, _, _, Ref}) when is_reference(Ref) -> py_nif:is_object_ref(Ref);
-is_ref(_) -> false.
+is_ref(Term) -> py_object:is_ref(Term).
 
 -spec state_fetch(term()) -> {ok, term()} | {error, not_found | not_running}.
 state_fetch(Key) -> py_state:state_fetch(Key).

@@ -21,6 +21,8 @@
     a_sub_interpreter_calls_erlang_and_prints/1,
     a_call_in_a_sub_interpreter_is_interrupted_on_timeout/1,
     a_reference_of_another_interpreter_is_refused/1,
+    an_object_is_used_in_the_interpreter_that_has_it/1,
+    an_object_is_used_by_a_function_that_its_interpreter_waits_for/1,
     a_module_that_refuses_sub_interpreters_says_what_to_do/1,
     a_call_that_waits_falls_back_to_the_main_interpreter/1,
     a_call_that_nobody_waits_for_does_not_fall_back/1,
@@ -200,6 +202,37 @@ a_reference_of_another_interpreter_is_refused(_Config) ->
         {ok, Ref} = py:call(Ctx, builtins, object, [], #{}, #{return => ref}),
         ?assertMatch({ok, <<"<object", _/binary>>}, py:call(Ctx, builtins, repr, [Ref])),
         ?assertReason({bad_argument, _}, py:call(builtins, repr, [Ref]))
+    end).
+
+an_object_is_used_in_the_interpreter_that_has_it(_Config) ->
+    with_context(fun(Ctx) ->
+        {ok, Deque} = py:call(Ctx, collections, deque, [[1]], #{}, #{return => ref}),
+        {ok, Other} = py_context:new(#{mode => subinterp}),
+        ?assertEqual({ok, none}, py:call_method(Deque, append, [2])),
+        %% By any process, also one that is bound.
+        py_test:in_process(fun() ->
+            ok = py:bind(),
+            ?assertEqual({ok, none}, py:call_method(Deque, append, [3]))
+        end),
+        ?assertEqual({ok, none}, py:getattr(Deque, maxlen)),
+        {ok, List} = py:call(Ctx, builtins, list, [Deque], #{}, #{return => ref}),
+        ?assertEqual({ok, [1, 2, 3]}, py:to_term(List)),
+        ?assertReason({'AttributeError', _}, py:getattr(Deque, nothing)),
+        ?assertMatch(#{type := 'AttributeError'}, py:last_error()),
+        {ok, [Parallel]} = py:parallel([{collections, deque, [[4]]}], #{return => ref}),
+        ?assertEqual({ok, 4}, py:call_method(Parallel, pop, [])),
+        %% After its interpreter nobody has it.
+        {ok, Last} = py:call(Other, builtins, object, [], #{}, #{return => ref}),
+        ok = py_context:stop(Other),
+        ?assertReason({context_died, noproc}, py:getattr(Last, x)),
+        ?assertReason({bad_argument, _}, py:call_method(Deque, append, [1 | 2]))
+    end).
+
+an_object_is_used_by_a_function_that_its_interpreter_waits_for(_Config) ->
+    with_context(fun(Ctx) ->
+        {ok, Deque} = py:call(Ctx, collections, deque, [[1]], #{}, #{return => ref}),
+        ok = py:register_function(pop_it, fun([]) -> py:call_method(Deque, pop, []) end),
+        ?assertEqual({ok, {<<"ok">>, 1}}, py:call(Ctx, erlang, call, [pop_it]))
     end).
 
 a_module_that_refuses_sub_interpreters_says_what_to_do(_Config) ->
