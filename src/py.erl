@@ -6,12 +6,14 @@
 -module(py).
 
 -export([call/3, call/4, call/5, call/6, eval/1, eval/2, eval/3, eval/4, exec/1, exec/2]).
--export([cast/3, cast/4, cast/5, spawn_call/3, spawn_call/4, spawn_call/5]).
--export([async_call/3, async_call/4, async_call/5, async_gather/1, async_gather/2]).
--export([async_stream/3, async_stream/4, async_stream/5]).
+-export([cast/3, cast/4, cast/5, cast/6, spawn_call/3, spawn_call/4, spawn_call/5, spawn_call/6]).
+-export([async_call/3, async_call/4, async_call/5, async_call/6, async_gather/1, async_gather/2]).
+-export([async_stream/3, async_stream/4, async_stream/5, async_stream/6]).
 -export([await/1, await/2, async_await/1, async_await/2, cancel/1]).
--export([stream/3, stream/4, stream/5, stream_eval/1, stream_eval/2]).
--export([stream_start/3, stream_start/4, stream_start/5, stream_ack/2, stream_cancel/1]).
+-export([stream/3, stream/4, stream/5, stream/6]).
+-export([stream_eval/1, stream_eval/2, stream_eval/3, stream_eval/4]).
+-export([stream_start/3, stream_start/4, stream_start/5, stream_start/6]).
+-export([stream_ack/2, stream_cancel/1]).
 -export([parallel/1, parallel/2, map/2, map/3, map/4]).
 -export([bind/0, bind/1, unbind/0, unbind/1, is_bound/0, with_context/1]).
 -export([ctx_call/4, ctx_call/5, ctx_call/6, ctx_eval/2, ctx_eval/3, ctx_eval/4, ctx_exec/2]).
@@ -100,6 +102,10 @@ cast(Ctx, M, F, A) -> cast(M, F, A, #{}, #{context => Ctx}).
 cast(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:cast(py_call:payload(M, F, A, Kw), Opts);
 cast(Ctx, M, F, A, Kw) -> cast(M, F, A, Kw, #{context => Ctx}).
 
+-spec cast(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
+    ok | {error, py_error:reason()}.
+cast(Ctx, M, F, A, Kw, Opts) -> cast(M, F, A, Kw, py_request:in(Ctx, Opts)).
+
 %% `{py_response, Ref, Result}' will come.
 -spec spawn_call(name(), name(), [term()]) -> reference().
 spawn_call(M, F, A) -> spawn_call(M, F, A, #{}, #{}).
@@ -116,6 +122,10 @@ spawn_call(M, F, A, Kw, Opts) when is_map(Kw) ->
 spawn_call(Ctx, M, F, A, Kw) ->
     spawn_call(M, F, A, Kw, #{context => Ctx}).
 
+-spec spawn_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
+    reference().
+spawn_call(Ctx, M, F, A, Kw, Opts) -> spawn_call(M, F, A, Kw, py_request:in(Ctx, Opts)).
+
 %% A coroutine function runs on an event loop, any other on the workers.
 %% `{async_result, Ref, Result}' will come.
 -spec async_call(name(), name(), [term()]) -> reference().
@@ -130,6 +140,10 @@ async_call(Ctx, M, F, A) -> py_async:call(M, F, A, #{}, #{context => Ctx}).
 ) -> reference().
 async_call(M, F, A, Kw, Opts) when is_map(Kw) -> py_async:call(M, F, A, Kw, Opts);
 async_call(Ctx, M, F, A, Kw) -> py_async:call(M, F, A, Kw, #{context => Ctx}).
+
+-spec async_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
+    reference().
+async_call(Ctx, M, F, A, Kw, Opts) -> async_call(M, F, A, Kw, py_request:in(Ctx, Opts)).
 
 %% All calls at once: `{M, F, A}' or `{M, F, A, Kw}'; their values in order.
 -spec async_gather([tuple()]) -> {ok, [term()]} | {error, py_error:reason()}.
@@ -152,6 +166,10 @@ async_stream(Ctx, M, F, A) -> py_async:collect(M, F, A, #{}, #{context => Ctx}).
 ) -> {ok, [term()]} | {error, py_error:reason()}.
 async_stream(M, F, A, Kw, Opts) when is_map(Kw) -> py_async:collect(M, F, A, Kw, Opts);
 async_stream(Ctx, M, F, A, Kw) -> py_async:collect(M, F, A, Kw, #{context => Ctx}).
+
+-spec async_stream(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+async_stream(Ctx, M, F, A, Kw, Opts) -> async_stream(M, F, A, Kw, py_request:in(Ctx, Opts)).
 
 -spec await(reference()) -> result().
 await(Ref) -> py_call:await(Ref, py_call:default_timeout()).
@@ -183,23 +201,47 @@ stream(Ctx, M, F, A) -> stream(M, F, A, #{}, #{context => Ctx}).
 stream(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:run(?OP_COLLECT, py_call:payload(M, F, A, Kw), Opts);
 stream(Ctx, M, F, A, Kw) -> stream(M, F, A, Kw, #{context => Ctx}).
 
+-spec stream(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+stream(Ctx, M, F, A, Kw, Opts) -> stream(M, F, A, Kw, py_request:in(Ctx, Opts)).
+
 -spec stream_eval(iodata()) -> {ok, [term()]} | {error, py_error:reason()}.
 stream_eval(Code) -> stream_eval(Code, #{}).
 
--spec stream_eval(iodata(), kwargs()) -> {ok, [term()]} | {error, py_error:reason()}.
-stream_eval(Code, Locals) -> py_request:run(?OP_COLLECT_EVAL, py_call:source(Code, Locals), #{}).
+-spec stream_eval(iodata() | context(), kwargs() | iodata()) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+stream_eval(Code, Locals) when is_map(Locals) -> stream_eval(Code, Locals, #{});
+stream_eval(Ctx, Code) -> stream_eval(Ctx, Code, #{}, #{}).
+
+-spec stream_eval(iodata() | context(), kwargs() | iodata(), timeout_or_opts()) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+stream_eval(Ctx, Code, Locals) when is_pid(Ctx); is_reference(Ctx); is_atom(Ctx) ->
+    stream_eval(Ctx, Code, Locals, #{});
+stream_eval(Code, Locals, Opts) ->
+    py_request:run(?OP_COLLECT_EVAL, py_call:source(Code, Locals), Opts).
+
+-spec stream_eval(context(), iodata(), kwargs(), timeout_or_opts()) ->
+    {ok, [term()]} | {error, py_error:reason()}.
+stream_eval(Ctx, Code, Locals, Opts) -> stream_eval(Code, Locals, py_request:in(Ctx, Opts)).
 
 %% `{py_stream, Ref, {data, V} | done | {error, R}}' will come.
 -spec stream_start(name(), name(), [term()]) -> {ok, reference()} | {error, py_error:reason()}.
 stream_start(M, F, A) -> stream_start(M, F, A, #{}, #{}).
 
--spec stream_start(name(), name(), [term()], kwargs()) ->
+-spec stream_start(name() | context(), name(), [term()] | name(), kwargs() | [term()]) ->
     {ok, reference()} | {error, py_error:reason()}.
-stream_start(M, F, A, Kw) -> stream_start(M, F, A, Kw, #{}).
+stream_start(M, F, A, Kw) when is_map(Kw) -> stream_start(M, F, A, Kw, #{});
+stream_start(Ctx, M, F, A) -> stream_start(M, F, A, #{}, #{context => Ctx}).
 
--spec stream_start(name(), name(), [term()], kwargs(), timeout_or_opts()) ->
+-spec stream_start(
+    name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
+) -> {ok, reference()} | {error, py_error:reason()}.
+stream_start(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:stream(py_call:payload(M, F, A, Kw), Opts);
+stream_start(Ctx, M, F, A, Kw) -> stream_start(M, F, A, Kw, #{context => Ctx}).
+
+-spec stream_start(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     {ok, reference()} | {error, py_error:reason()}.
-stream_start(M, F, A, Kw, Opts) -> py_request:stream(py_call:payload(M, F, A, Kw), Opts).
+stream_start(Ctx, M, F, A, Kw, Opts) -> stream_start(M, F, A, Kw, py_request:in(Ctx, Opts)).
 
 -spec stream_ack(reference(), pos_integer()) -> ok | {error, py_error:reason()}.
 stream_ack(Ref, N) -> py_call:stream_ack(Ref, N).

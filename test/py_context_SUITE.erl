@@ -7,6 +7,7 @@
 -export([
     a_context_has_one_thread_and_its_own_names/1,
     a_context_is_used_by_any_process/1,
+    every_function_takes_a_context_first/1,
     a_named_context_is_called_by_its_name/1,
     preloaded_modules_are_there_and_a_wrong_one_is_an_error/1,
     a_mode_that_does_not_exist_is_refused/1,
@@ -66,6 +67,54 @@ a_context_has_one_thread_and_its_own_names(_Config) ->
     ?assertMatch([_], lists:usort([thread(A) || _ <- lists:seq(1, 20)])),
     ?assertNotEqual(thread(A), thread(B)),
     [ok = py_context:stop(Ctx) || Ctx <- [A, B]].
+
+every_function_takes_a_context_first(_Config) ->
+    Ctx = new(#{name => first_of_all}),
+    ok = py:exec(Ctx, <<
+        "import erlang\n"
+        "def text(pid, *, end='.'):\n    return 'here' + end\n"
+        "def tell(pid, *, end='.'):\n    erlang.send(pid, text(pid, end=end))\n"
+        "def items(pid, *, end='.'):\n    yield text(pid, end=end)\n"
+        "kept = ['here.']\n"
+    >>),
+    Tell = fun(ok) -> py_test:message() end,
+    First = fun({ok, Stream}) ->
+        receive
+            {py_stream, Stream, {data, Value}} -> {ok, [Value]}
+        end
+    end,
+    Forms = [
+        {fun({ok, Text}) -> {ok, [Text]} end, call, text},
+        {fun(Cast) -> {ok, [Tell(Cast)]} end, cast, tell},
+        {fun(Ref) -> {ok, [value(py:await(Ref))]} end, spawn_call, text},
+        {fun(Ref) -> {ok, [value(py:await(Ref))]} end, async_call, text},
+        {fun(Answer) -> Answer end, stream, items},
+        {fun(Answer) -> Answer end, async_stream, items},
+        {First, stream_start, items}
+    ],
+    [
+        begin
+            Given = [Here, '__main__', Name, [self()]],
+            ?assertEqual({ok, [<<"here.">>]}, Result(apply(py, Function, Given))),
+            Keys = Given ++ [#{'end' => <<"!">>}],
+            ?assertEqual({ok, [<<"here!">>]}, Result(apply(py, Function, Keys))),
+            [
+                ?assertEqual({ok, [<<"here!">>]}, Result(apply(py, Function, Keys ++ [Opts])))
+             || Opts <- [10_000, #{timeout => 10_000}]
+            ]
+        end
+     || {Result, Function, Name} <- Forms, Here <- [Ctx, first_of_all]
+    ],
+    [
+        ?assertEqual({ok, [<<"here.">>]}, apply(py, stream_eval, [Here, <<"kept">> | Rest]))
+     || Here <- [Ctx, first_of_all], Rest <- [[], [#{}], [#{}, 10_000], [#{}, #{timeout => 10_000}]]
+    ],
+    ?assertEqual({ok, [7]}, py:stream_eval(Ctx, <<"[x]">>, #{x => 7})),
+    ?assertEqual({ok, [7]}, py:stream_eval(<<"[x]">>, #{x => 7}, 10_000)),
+    ok = py_context:stop(Ctx).
+
+value({ok, Value}) -> Value;
+value(Other) -> error(Other).
 
 a_context_is_used_by_any_process(_Config) ->
     Ctx = new(),

@@ -39,19 +39,23 @@ defmodule Py do
   defdelegate cast(module, function, args), to: :py
   defdelegate cast(module_or_context, function, args, kwargs), to: :py
   defdelegate cast(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
+  defdelegate cast(context, module, function, args, kwargs, timeout_or_opts), to: :py
 
   defdelegate spawn_call(module, function, args), to: :py
   defdelegate spawn_call(module_or_context, function, args, kwargs), to: :py
   defdelegate spawn_call(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
+  defdelegate spawn_call(context, module, function, args, kwargs, timeout_or_opts), to: :py
 
   defdelegate async_call(module, function, args), to: :py
   defdelegate async_call(module_or_context, function, args, kwargs), to: :py
   defdelegate async_call(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
+  defdelegate async_call(context, module, function, args, kwargs, timeout_or_opts), to: :py
   defdelegate async_gather(calls), to: :py
   defdelegate async_gather(calls, timeout_or_opts), to: :py
   defdelegate async_stream(module, function, args), to: :py
   defdelegate async_stream(module_or_context, function, args, kwargs), to: :py
   defdelegate async_stream(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
+  defdelegate async_stream(context, module, function, args, kwargs, timeout_or_opts), to: :py
 
   defdelegate await(ref), to: :py
   defdelegate await(ref, timeout), to: :py
@@ -64,11 +68,15 @@ defmodule Py do
   defdelegate stream(module, function, args), to: :py
   defdelegate stream(module_or_context, function, args, kwargs), to: :py
   defdelegate stream(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
+  defdelegate stream(context, module, function, args, kwargs, timeout_or_opts), to: :py
   defdelegate stream_eval(code), to: :py
-  defdelegate stream_eval(code, locals), to: :py
+  defdelegate stream_eval(code_or_context, locals), to: :py
+  defdelegate stream_eval(code_or_context, locals, timeout_or_opts), to: :py
+  defdelegate stream_eval(context, code, locals, timeout_or_opts), to: :py
   defdelegate stream_start(module, function, args), to: :py
-  defdelegate stream_start(module, function, args, kwargs), to: :py
-  defdelegate stream_start(module, function, args, kwargs, timeout_or_opts), to: :py
+  defdelegate stream_start(module_or_context, function, args, kwargs), to: :py
+  defdelegate stream_start(module_or_context, function, args, kwargs, timeout_or_opts), to: :py
+  defdelegate stream_start(context, module, function, args, kwargs, timeout_or_opts), to: :py
   defdelegate stream_ack(ref, count), to: :py
   defdelegate stream_cancel(ref), to: :py
 
