@@ -88,22 +88,19 @@ exec(Code) ->
 exec(Ctx, Code) ->
     py_request:run(?OP_EXEC, py_call:source(Code, #{}), #{context => Ctx}).
 
-%% No result; a failure is logged, and so is the end of its time.
--spec cast(name(), name(), [term()]) -> ok | {error, py_error:reason()}.
+%% No result; a failure is logged, and so are a refusal and the end of its time.
+-spec cast(name(), name(), [term()]) -> ok.
 cast(M, F, A) -> cast(M, F, A, #{}, #{}).
 
--spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()]) ->
-    ok | {error, py_error:reason()}.
+-spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()]) -> ok.
 cast(M, F, A, Kw) when is_map(Kw) -> cast(M, F, A, Kw, #{});
 cast(Ctx, M, F, A) -> cast(M, F, A, #{}, #{context => Ctx}).
 
--spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
-    ok | {error, py_error:reason()}.
-cast(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:cast(py_call:payload(M, F, A, Kw), Opts);
+-spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) -> ok.
+cast(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:cast({M, F}, py_call:payload(M, F, A, Kw), Opts);
 cast(Ctx, M, F, A, Kw) -> cast(M, F, A, Kw, #{context => Ctx}).
 
--spec cast(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
-    ok | {error, py_error:reason()}.
+-spec cast(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) -> ok.
 cast(Ctx, M, F, A, Kw, Opts) -> cast(M, F, A, Kw, py_request:in(Ctx, Opts)).
 
 %% `{py_response, Ref, Result}' will come.

@@ -3,8 +3,9 @@
 %% Process: the caller's own.
 -module(py_request).
 
--export([run/3, cast/2, spawn/2, stream/2, in/2, or_main/2, later/1]).
+-export([run/3, cast/3, spawn/2, stream/2, in/2, or_main/2, later/1]).
 
+-include_lib("kernel/include/logger.hrl").
 -include("py_nif.hrl").
 
 %% What `py_call:payload/4' and `py_call:source/2' give.
@@ -47,12 +48,16 @@ later(Opts) ->
             Checked
     end.
 
-%% Nobody waits.
--spec cast(encoded(), opts()) -> ok | {error, py_error:reason()}.
-cast(Encoded, Opts) ->
-    with(Encoded, later(Opts), fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
+%% Nobody waits: the log is told of what is refused, as of what fails in Python.
+-spec cast({term(), term()}, encoded(), opts()) -> ok.
+cast({M, F}, Encoded, Opts) ->
+    Cast = with(Encoded, later(Opts), fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
         py_call:cast(Pool, ?OP_CALL, Flags, Payload, Limit)
-    end).
+    end),
+    case Cast of
+        ok -> ok;
+        {error, Why} -> ?LOG_ERROR("py:cast of ~0tp:~0tp failed: ~ts", [M, F, py_error:format(Why)])
+    end.
 
 %% `{py_response, Ref, Answer}' will come.
 -spec spawn(encoded(), opts()) -> reference().

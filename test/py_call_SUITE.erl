@@ -28,6 +28,7 @@
 -include("py_test.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
+-export([log/2]).
 -export([
     as_many_calls_as_there_are_workers_block_side_by_side/1,
     a_timeout_is_kept_while_all_workers_are_busy/1,
@@ -50,6 +51,7 @@
     a_thread_keeps_its_state_for_life/1,
     a_bound_process_keeps_its_thread/1,
     a_cast_runs_and_its_failure_is_logged/1,
+    a_cast_that_is_refused_is_logged/1,
     a_cast_ends_when_its_time_is_up/1,
     a_traceback_comes_with_every_kind_of_answer/1,
     a_refused_call_is_awaited_and_cancelled_like_any_other/1
@@ -372,6 +374,41 @@ a_cast_runs_and_its_failure_is_logged(_Config) ->
     #{logged := Logged} = py_logger:info(),
     ?assertEqual(ok, py:cast(py_tools, fail, ['ValueError', lost])),
     ok = py_test:eventually(fun() -> maps:get(logged, py_logger:info()) > Logged end).
+
+a_cast_that_is_refused_is_logged(_Config) ->
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{to => self()}}),
+    try
+        {ok, Full} = py_context:new(#{max_queue => 1}),
+        Busy = py_test:occupy(Full, 1),
+        ?assertEqual(ok, py:cast(Full, py_tools, note, [1])),
+        ?assertEqual(ok, py:cast(Full, py_tools, note, [2])),
+        told("py:cast of py_tools:note failed: The queue of waiting calls is full. "),
+        %% The one that waits is lost with its context.
+        ok = py_context:stop(Full),
+        told("py:cast failed: its pool or context has ended"),
+        [?assertReason({context_died, _}, py:await(Ref)) || Ref <- element(2, Busy)],
+        ?assertEqual(ok, py:cast(Full, py_tools, note, [3])),
+        told("py:cast of py_tools:note failed: "),
+        ?assertEqual(ok, py:cast("py_tools", note, not_a_list)),
+        told("py:cast of \"py_tools\":note failed: "),
+        ?assertEqual(ok, py:cast(py_tools, note, [4], #{}, #{tiemout => 5})),
+        told("py:cast of py_tools:note failed: "),
+        ?assertEqual({ok, []}, py:call(py_tools, notes, []))
+    after
+        ok = logger:remove_handler(?MODULE)
+    end.
+
+%% The callback of the test's own handler: errors alone.
+log(#{level := error, msg := {string, Text}}, #{config := #{to := To}}) ->
+    To ! {told, unicode:characters_to_list(Text)};
+log(#{level := error, msg := {Format, Args}}, #{config := #{to := To}}) when is_list(Args) ->
+    To ! {told, lists:flatten(io_lib:format(Format, Args))};
+log(_Event, _Config) ->
+    ok.
+
+told(Beginning) ->
+    {told, Text} = py_test:message(),
+    ?assertEqual(Beginning, lists:sublist(Text, length(Beginning))).
 
 a_cast_ends_when_its_time_is_up(_Config) ->
     %% Left alone it would take an hour.

@@ -6,6 +6,7 @@ use crate::atoms;
 use crate::dag_python;
 use crate::erts::Raw;
 use crate::job::{Job, Reply};
+use crate::log;
 
 /// Answers a job that will not run: `{error, {context_died, stopped}}`.
 pub fn refuse(job: Box<Job>) {
@@ -48,7 +49,11 @@ pub fn fail(mut job: Box<Job>, reason: Raw) {
             let tag = Raw::atom(atoms::py_stream());
             Some((*to, job.env.tuple(&[tag, reference, answer])))
         }
-        Reply::Node(_) | Reply::Nobody => None,
+        Reply::Node(_) => None,
+        Reply::Nobody => {
+            log::failure("py:cast failed: its pool or context has ended before it");
+            None
+        }
     };
     if let Some((to, message)) = message {
         job.env.send(&to, message);
