@@ -30,7 +30,8 @@
 new(Opts) when is_map(Opts) ->
     case {maps:keys(maps:without([mode, name, preload, max_queue, max_memory], Opts)), Opts} of
         {[Key | _], _} -> {error, {bad_argument, {option, Key}}};
-        {[], #{name := Name}} when not is_atom(Name) -> {error, {bad_argument, name}};
+        {[], #{name := Name}} when not is_atom(Name); Name =:= undefined ->
+            {error, {bad_argument, name}};
         {[], #{preload := Modules}} when not is_list(Modules) -> {error, {bad_argument, preload}};
         {[], #{max_queue := Most}} when not (is_integer(Most) andalso Most > 0) ->
             {error, {bad_argument, max_queue}};
@@ -89,6 +90,8 @@ start(Opts) ->
             preload(Pid, maps:get(preload, Opts, []));
         {error, not_running} ->
             {error, not_running};
+        {error, Taken} when Taken =:= taken; element(1, Taken) =:= already_started ->
+            {error, {bad_argument, <<"a context, pool or process of this name exists">>}};
         {error, Reason} ->
             {error, {context_died, Reason}}
     end.
@@ -134,7 +137,7 @@ start_link(#{name := Name} = Opts) when is_atom(Name) ->
 start_link(Opts) ->
     gen_server:start_link(?MODULE, Opts, []).
 
--spec init(map()) -> {ok, {py_nif:pool(), py_nif:worker()}} | {stop, binary() | py_error:reason()}.
+-spec init(map()) -> {ok, {py_nif:pool(), py_nif:worker()}} | {stop, binary() | py_error:reason() | taken}.
 init(Opts) ->
     process_flag(trap_exit, true),
     #{max_queue := Configured} = persistent_term:get(py_config),
@@ -144,11 +147,13 @@ init(Opts) ->
             ok = py_nif:pool_add_loop(Pool, MaxQueue),
             ok = py_registry:add_pool(self(), Pool),
             ok = number(Opts, Pool),
-            case Opts of
-                #{name := Name} when is_atom(Name) -> ok = py_registry:add_pool(Name, Pool);
-                #{} -> ok
-            end,
-            {ok, Made};
+            case name(Opts, Pool) of
+                ok ->
+                    {ok, Made};
+                {error, Taken} ->
+                    ok = py_nif:pool_close(Pool),
+                    {stop, Taken}
+            end;
         {error, Why} ->
             {stop, Why}
     end.
@@ -158,6 +163,9 @@ make(#{mode := subinterp} = Opts, MaxQueue) ->
 make(#{}, MaxQueue) ->
     Pool = py_nif:pool_new(1, 1, MaxQueue, true),
     {ok, {Pool, py_nif:worker_start(Pool)}}.
+
+name(#{name := Name}, Pool) -> py_registry:add_pool(Name, Pool);
+name(#{}, _Pool) -> ok.
 
 number(#{mode := subinterp}, Pool) -> py_registry:add_interpreter(Pool);
 number(#{}, _Pool) -> ok.

@@ -55,20 +55,22 @@ function(Name) ->
         [] -> error
     end.
 
-%% Called by the process that owns the pool: with its death the entry goes.
--spec add_pool(pool_name(), py_nif:pool()) -> ok.
+%% Called by the process that owns the pool: with its death the entry goes. Nobody takes a name from a
+%% process that lives.
+-spec add_pool(pool_name(), py_nif:pool()) -> ok | {error, taken}.
 add_pool(Name, Pool) ->
     gen_server:call(?MODULE, {add_pool, Name, Pool, self()}).
 
 %% The same for several interpreters under one name.
--spec add_pools(atom(), [py_nif:pool(), ...]) -> ok.
+-spec add_pools(atom(), [py_nif:pool(), ...]) -> ok | {error, taken}.
 add_pools(Name, Pools) ->
     gen_server:call(?MODULE, {add_pool, Name, list_to_tuple(Pools), self()}).
 
 %% A sub-interpreter, found by the number of it that object references have.
 -spec add_interpreter(py_nif:pool()) -> ok.
 add_interpreter(Pool) ->
-    add_pool({interpreter, py_nif:pool_interp(Pool)}, Pool).
+    %% Numbers are given once.
+    ok = add_pool({interpreter, py_nif:pool_interp(Pool)}, Pool).
 
 -spec interpreter(pos_integer()) -> {ok, py_nif:pool()} | error.
 interpreter(Number) ->
@@ -143,17 +145,29 @@ init([]) ->
     ?POOLS = ets:new(?POOLS, [named_table, protected, {read_concurrency, true}]),
     {ok, #{}}.
 
--spec handle_call(term(), gen_server:from(), State) -> {reply, ok, State}.
+-spec handle_call(term(), gen_server:from(), State) -> {reply, ok | {error, taken}, State}.
 handle_call({add_pool, Name, Pool, Owner}, _From, State) ->
-    _Monitor = monitor(process, Owner),
-    true = ets:insert(?POOLS, {Name, Pool, Owner}),
-    {reply, ok, State};
+    case ets:lookup(?POOLS, Name) of
+        [{_, _, Other}] when Other =/= Owner ->
+            %% The news of its end may be on its way.
+            case is_process_alive(Other) of
+                true -> {reply, {error, taken}, State};
+                false -> {reply, insert(Name, Pool, Owner), State}
+            end;
+        _ ->
+            {reply, insert(Name, Pool, Owner), State}
+    end;
 handle_call({remove_pool, Name}, _From, State) ->
     true = ets:delete(?POOLS, Name),
     {reply, ok, State};
 handle_call({remove_pools_of, Owner}, _From, State) ->
     true = ets:match_delete(?POOLS, {'_', '_', Owner}),
     {reply, ok, State}.
+
+insert(Name, Pool, Owner) ->
+    _Monitor = monitor(process, Owner),
+    true = ets:insert(?POOLS, {Name, Pool, Owner}),
+    ok.
 
 -spec handle_cast(term(), State) -> {noreply, State}.
 handle_cast(_Request, State) ->

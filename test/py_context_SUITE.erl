@@ -9,6 +9,7 @@
     a_context_is_used_by_any_process/1,
     every_function_takes_a_context_first/1,
     a_named_context_is_called_by_its_name/1,
+    a_context_of_a_taken_name_is_refused/1,
     preloaded_modules_are_there_and_a_wrong_one_is_an_error/1,
     a_mode_that_does_not_exist_is_refused/1,
     context_0_gives_the_same_one_again/1,
@@ -129,12 +130,38 @@ a_context_is_used_by_any_process(_Config) ->
     ?assertEqual({ok, 20}, py:eval(Ctx, <<"len(shared)">>)),
     ok = py_context:stop(Ctx).
 
+a_context_of_a_taken_name_is_refused(_Config) ->
+    ok = py:register_pool(ctx_pool, #{}),
+    Ctx = new(#{name => ctx_named}),
+    Threads = py_test:pool_threads(main),
+    [
+        begin
+            ?assertReason({bad_argument, <<"a context, pool or process ", _/binary>>}, py_context:new(#{name => Name})),
+            Sub = py_context:new(#{name => Name, mode => subinterp}),
+            ?assert(lists:member(element(2, Sub), [not_supported, element(2, py_context:new(#{name => Name}))]))
+        end
+     || Name <- [main, ctx_pool, ctx_named, py_registry, init]
+    ],
+    ?assertReason({bad_argument, name}, py_context:new(#{name => undefined})),
+    %% All is where it was.
+    ?assertEqual(Threads, py_test:pool_threads(main)),
+    ok = py:exec(Ctx, <<"x = 1">>),
+    ?assertEqual({ok, 1}, py:eval(ctx_named, <<"x">>)),
+    ?assertReason({'NameError', _}, py:eval(ctx_pool, <<"x">>)),
+    %% A name is free again after its context.
+    ok = py_test:down(Ctx),
+    ok = py_context:stop(new(#{name => ctx_named})),
+    ok = py_context:stop(new(#{name => ctx_named})),
+    ok = py:register_pool(ctx_named, #{}),
+    ok = py:unregister_pool(ctx_named),
+    ok = py:unregister_pool(ctx_pool).
+
 a_named_context_is_called_by_its_name(_Config) ->
     Ctx = new(#{name => ctx_by_name}),
     ?assertEqual(Ctx, whereis(ctx_by_name)),
     ok = py:exec(ctx_by_name, <<"x = 1">>),
     ?assertEqual({ok, 1}, py:eval(Ctx, <<"x">>)),
-    ?assertReason({context_died, _}, py_context:new(#{name => ctx_by_name})),
+    ?assertReason({bad_argument, _}, py_context:new(#{name => ctx_by_name})),
     ok = py_context:stop(Ctx),
     ?assertReason({bad_argument, {no_such_pool, ctx_by_name}}, py:eval(ctx_by_name, <<"x">>)).
 
