@@ -6,7 +6,7 @@
 %%   a timeout interrupts another caller        only_the_job_that_timed_out_is_interrupted
 %%   a late message after a timeout             a_call_that_timed_out_leaves_no_message_behind
 %%   an abandoned call burns the processor      an_abandoned_call_is_interrupted
-%%   the caller is killed                       ten_thousand_killed_callers_leave_nothing_behind
+%%   the caller is killed                       py_death_SUITE
 %%   a killed worker is not replaced            a_killed_worker_is_replaced
 %%   eval with a callback is executed twice     an_eval_that_calls_back_runs_once
 %%   names of others are seen                   names_belong_to_one_process,
@@ -39,7 +39,6 @@
     a_cancelled_call_sends_nothing/1,
     an_abandoned_call_is_interrupted/1,
     a_job_in_a_callback_is_interrupted/1,
-    ten_thousand_killed_callers_leave_nothing_behind/1,
     a_killed_worker_is_replaced/1,
     a_spawned_call_or_stream_past_its_time_is_told_so/1,
     an_eval_that_calls_back_runs_once/1,
@@ -191,43 +190,6 @@ a_job_in_a_callback_is_interrupted(_Config) ->
     end,
     ok = py_test:nothing_waits(),
     ok = py:unregister_function(wait_here).
-
-ten_thousand_killed_callers_leave_nothing_behind(_Config) ->
-    Kill = fun(Count) -> [kill_mid_call(N) || N <- lists:seq(1, Count)] end,
-    %% What is made once and kept is made by the first ones.
-    Kill(500),
-    Before = state(),
-    Kill(10_000),
-    ok = py_test:eventually(fun() ->
-        #{pools := #{main := #{queued := Queued}}, waiting_in_callbacks := Waiting} = py:stats(),
-        Queued =:= 0 andalso Waiting =:= 0
-    end),
-    {ok, _} = py:gc(),
-    {Threads, Blocks, Processes, Memory} = state(),
-    {ThreadsBefore, BlocksBefore, ProcessesBefore, MemoryBefore} = Before,
-    ?assertEqual(ThreadsBefore, Threads),
-    ?assert(Blocks - BlocksBefore < 5_000),
-    ?assert(Processes - ProcessesBefore < 20),
-    ?assert(Memory - MemoryBefore < 20_000_000),
-    ?assertEqual({ok, 3}, py:call(operator, add, [1, 2])).
-
-%% In the queue, running, or in a callback: wherever death finds it.
-kill_mid_call(N) ->
-    Pid = spawn(fun() ->
-        ok = py:exec(<<"kept = [1] * 100">>),
-        py:call(py_tools, nap, [60])
-    end),
-    N rem 10 =:= 0 andalso erlang:yield(),
-    ok = py_test:down(Pid).
-
-state() ->
-    ok = py_test:eventually(fun() ->
-        #{pools := #{main := #{queued := Queued}}} = py:stats(),
-        Queued =:= 0
-    end),
-    #{<<"allocated_blocks">> := Blocks} = py:memory_stats(),
-    _ = [garbage_collect(P) || P <- processes()],
-    {py_test:pool_threads(main), Blocks, erlang:system_info(process_count), erlang:memory(total)}.
 
 a_killed_worker_is_replaced(_Config) ->
     Before = py_test:workers(main),

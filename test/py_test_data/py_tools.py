@@ -62,6 +62,11 @@ def nap(seconds):
     return seconds
 
 
+def nap_here(pid, seconds):
+    erlang.send(pid, "here")
+    return nap(seconds)
+
+
 def fail(kind, message):
     raise getattr(builtins, kind)(message)
 
