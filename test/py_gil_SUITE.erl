@@ -1,13 +1,12 @@
-%% A Python thread that keeps the GIL for seconds costs the node's schedulers nothing.
+%% A Python thread that keeps the GIL for seconds costs the node's schedulers nothing. See also
+%% py_scheduler_SUITE.
 -module(py_gil_SUITE).
 
 -include("py_test.hrl").
--include_lib("erlang_python/src/py_nif.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1]).
 -export([
     sleepers_wake_on_time_while_the_gil_is_held/1,
-    every_function_on_a_normal_scheduler_returns_at_once/1,
     dropping_objects_does_not_wait_for_the_gil/1,
     a_timeout_is_kept_while_the_gil_is_held/1,
     killed_callers_and_contexts_do_not_wait_for_the_gil/1,
@@ -29,23 +28,8 @@ init_per_suite(Config) -> py_test:start(Config).
 
 end_per_suite(_Config) -> ok.
 
-%% Runs the fun while a Python thread holds the GIL; fails if that ended before the fun did.
-holding(Fun) ->
-    Ref = py:spawn_call(py_gil, hold, [self(), ?HOLD]),
-    ok = py_test:message(<<"holding">>),
-    %% The send comes just before the GIL is kept.
-    timer:sleep(20),
-    Value = Fun(),
-    receive
-        <<"released">> -> ct:fail("the GIL was released before the end of the test")
-    after 0 -> ok
-    end,
-    ok = py_test:message(<<"released">>),
-    {ok, none} = py:await(Ref),
-    Value.
-
 sleepers_wake_on_time_while_the_gil_is_held(_Config) ->
-    Naps = holding(fun() ->
+    Naps = py_test:holding_gil(fun() ->
         %% One on each scheduler, and callers that wait for Python beside them.
         _ = [spawn(fun() -> py:call(math, sqrt, [4]) end) || _ <- lists:seq(1, 100)],
         [element(1, py_test:milliseconds(fun() -> timer:sleep(50) end)) || _ <- lists:seq(1, 10)]
@@ -55,53 +39,6 @@ sleepers_wake_on_time_while_the_gil_is_held(_Config) ->
     ?assert(lists:max(Others) < 100, Naps),
     ?assert(Longest < 500, Naps).
 
-every_function_on_a_normal_scheduler_returns_at_once(_Config) ->
-    Slot = py_call:slot(),
-    {ok, Object} = py:call(py_gil, thing, [], #{}, #{return => ref}),
-    Payload = term_to_binary({math, sqrt, [4], #{}}),
-    Functions = #{
-        stats => fun() -> py:stats() end,
-        version => fun() -> py:version() end,
-        execution_mode => fun() -> py:execution_mode() end,
-        last_error => fun() -> py_nif:last_error(Slot) end,
-        counts => fun() -> py_nif:counts() end,
-        nothing => fun() -> py_nif:nothing() end,
-        slot_new => fun() -> py_nif:slot_new(group_leader()) end,
-        is_ref => fun() -> py:is_ref(Object) end,
-        first_call_of_a_process => fun() ->
-            spawn(fun() -> py_nif:submit(py_call:slot(), make_ref(), default, ?OP_CALL, 0, Payload) end)
-        end,
-        submit_and_cancel => fun() ->
-            Job = py_nif:submit(Slot, make_ref(), default, ?OP_CALL, 0, Payload),
-            ok = py_nif:cancel(Slot, Job)
-        end,
-        spawn_and_cancel => fun() -> py:cancel(py:spawn_call(math, sqrt, [4])) end,
-        cast => fun() -> py:cast(math, sqrt, [4]) end,
-        stream => fun() ->
-            {ok, Ref} = py:stream_start(builtins, range, [3], #{}, #{window => 1}),
-            ok = py:stream_ack(Ref, 1),
-            ok = py:stream_cancel(Ref)
-        end,
-        pool => fun() ->
-            Pool = py_nif:pool_new(1, 1, 10, true),
-            _ = py_nif:worker_start(Pool),
-            _ = py_nif:pool_info(Pool),
-            _ = py_nif:pool_interrupt(Pool),
-            ok = py_nif:pool_wipe(Pool),
-            ok = py_nif:pool_close(Pool)
-        end
-    },
-    Slow = holding(fun() -> maps:filtermap(fun(_, F) -> slow(F) end, Functions) end),
-    ?assertEqual(#{}, Slow),
-    %% Without a GIL the streams that are cancelled here have begun.
-    py:execution_mode() =:= free_threaded orelse ok =:= py_test:nothing_waits().
-
-%% The median in milliseconds, if it is not under one.
-slow(Function) ->
-    Times = [element(1, py_test:milliseconds(Function)) || _ <- lists:seq(1, 15)],
-    Median = py_test:median(Times),
-    Median >= 1 andalso {true, {Median, Times}}.
-
 dropping_objects_does_not_wait_for_the_gil(_Config) ->
     #{exported_objects := Before} = py:stats(),
     Owners = [spawn_monitor(fun owner/0) || _ <- lists:seq(1, 20)],
@@ -109,7 +46,7 @@ dropping_objects_does_not_wait_for_the_gil(_Config) ->
         #{exported_objects := Now} = py:stats(),
         Now =:= Before + 20
     end),
-    Times = holding(fun() -> [drop_objects(Owner) || Owner <- Owners] end),
+    Times = py_test:holding_gil(fun() -> [drop_objects(Owner) || Owner <- Owners] end),
     ?assert(py_test:median(Times) < 1, Times),
     ok = py_test:eventually(fun() ->
         #{exported_objects := Now} = py:stats(),
@@ -150,7 +87,7 @@ a_timeout_is_kept_while_the_gil_is_held(Config) ->
     end.
 
 timeout_while_held(_Config) ->
-    {Millis, Answer} = holding(fun() ->
+    {Millis, Answer} = py_test:holding_gil(fun() ->
         py_test:milliseconds(fun() -> py:call(math, sqrt, [4], #{}, 200) end)
     end),
     ?assertReason(timeout, Answer),
@@ -159,7 +96,7 @@ timeout_while_held(_Config) ->
 
 killed_callers_and_contexts_do_not_wait_for_the_gil(_Config) ->
     {ok, Ctx} = py_context:new(#{}),
-    Millis = holding(fun() ->
+    Millis = py_test:holding_gil(fun() ->
         Callers = [spawn(fun() -> py:call(math, sqrt, [4]) end) || _ <- lists:seq(1, 100)],
         Bound = spawn(fun() -> ok = py:bind(), py:call(math, sqrt, [4]) end),
         {Millis, _} = py_test:milliseconds(fun() ->

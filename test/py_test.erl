@@ -8,7 +8,7 @@
 -export([with_numpy/1, use_venv/0, leave_venv/0]).
 -export([reason/1, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
--export([begun/1, ended/1, occupy/2, release/1, pool_threads/1, workers/1]).
+-export([holding_gil/1, begun/1, ended/1, occupy/2, release/1, pool_threads/1, workers/1]).
 -export([peer/1, peer/2, stop_peer/1, run_node/2]).
 
 %% No event of ours takes longer than this on a machine that works.
@@ -161,6 +161,22 @@ down(Pid) ->
     receive
         {'DOWN', Monitor, process, Pid, _} -> ok
     end.
+
+%% Runs the fun while a Python thread holds the GIL, for two seconds; fails if that ended before the fun did.
+-spec holding_gil(fun(() -> T)) -> T.
+holding_gil(Fun) ->
+    Ref = py:spawn_call(py_gil, hold, [self(), 2000]),
+    ok = message(<<"holding">>),
+    %% The send comes just before the GIL is kept.
+    timer:sleep(20),
+    Value = Fun(),
+    receive
+        <<"released">> -> error("the GIL was released before the end of the test")
+    after 0 -> ok
+    end,
+    ok = message(<<"released">>),
+    {ok, none} = py:await(Ref),
+    Value.
 
 %% A coroutine of `py_asyncs' has begun, or ended, under this name.
 -spec begun(binary()) -> ok.

@@ -1,0 +1,361 @@
+%% Every native function that runs on a normal scheduler returns at once, whoever holds the GIL; and so
+%% does what the node does by itself when a process or a resource ends.
+-module(py_scheduler_SUITE).
+
+-include("py_test.hrl").
+-include_lib("erlang_python/src/py_nif.hrl").
+
+-export([all/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    every_native_function_is_in_a_test_or_on_a_dirty_scheduler/1,
+    every_function_on_a_normal_scheduler_returns_at_once/1,
+    the_end_of_owners_keeps_no_scheduler/1
+]).
+
+-define(NOBODY, 1 bsl 60).
+
+all() ->
+    [
+        every_native_function_is_in_a_test_or_on_a_dirty_scheduler,
+        every_function_on_a_normal_scheduler_returns_at_once,
+        the_end_of_owners_keeps_no_scheduler
+    ].
+
+init_per_suite(Config) -> py_test:start(Config).
+
+end_per_suite(_Config) -> ok.
+
+%% On dirty schedulers: they may take their time.
+dirty() ->
+    [
+        %% Python itself, or a sub-interpreter, starts or ends.
+        start,
+        finish,
+        subinterp_new,
+        %% Waits for events, as long as it was told.
+        poll_events,
+        %% Looks a name up.
+        dag_redis,
+        %% For graphs that take too long for a scheduler to build.
+        dag_new_large,
+        %% Of benchmarks: what a dirty scheduler and a copy cost.
+        nothing_dirty,
+        copy_fresh
+    ].
+
+every_native_function_is_in_a_test_or_on_a_dirty_scheduler(_Config) ->
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(py_nif), [abstract_code]),
+    Native = [Name || {attribute, _, nifs, Functions} <- Forms, {Name, _} <- Functions],
+    ?assert(length(Native) > 70),
+    Tested = lists:append(maps:keys(functions())),
+    ?assertEqual([], Native -- (Tested ++ dirty())),
+    ?assertEqual([], (Tested ++ dirty()) -- Native).
+
+every_function_on_a_normal_scheduler_returns_at_once(_Config) ->
+    Functions = functions(),
+    %% Each of them works at all.
+    _ = maps:foreach(fun(_, Function) -> Function() end, Functions),
+    Slow = py_test:holding_gil(fun() -> maps:filtermap(fun(_, F) -> slow(F) end, Functions) end),
+    ?assertEqual(#{}, Slow),
+    %% Without a GIL the streams that are cancelled here have begun.
+    py:execution_mode() =:= free_threaded orelse ok =:= py_test:nothing_waits().
+
+%% The median in milliseconds, if it is not under one.
+slow(Function) ->
+    Times = [element(1, py_test:milliseconds(Function)) || _ <- lists:seq(1, 15)],
+    Median = py_test:median(Times),
+    Median >= 1 andalso {true, {Median, Times}}.
+
+%% ---- what is called, by the native functions that are called in it
+
+functions() ->
+    lists:foldl(fun maps:merge/2, #{}, [
+        of_the_node(), of_calls(), of_pools(), of_callbacks(), of_loops(), of_graphs(), of_raw_loops()
+    ]).
+
+of_the_node() ->
+    {ok, Object} = py:call(py_gil, thing, [], #{}, #{return => ref}),
+    {ok, Main} = py_registry:pool(main),
+    #{
+        [built_for] => fun py_nif:built_for/0,
+        [has_gil] => fun py_nif:has_gil/0,
+        [python_version] => fun py:version/0,
+        [counts] => fun py:stats/0,
+        [nothing] => fun py_nif:nothing/0,
+        [subinterp_counts] => fun py_nif:subinterp_counts/0,
+        [is_object_ref] => fun() -> true = py:is_ref(Object) end,
+        [clear_main_pool, set_main_pool, set_process] => fun() ->
+            ok = py_nif:clear_main_pool(),
+            ok = py_nif:set_main_pool(Main),
+            ok = py_nif:set_process(callback, whereis(py_callback))
+        end
+    }.
+
+of_calls() ->
+    Slot = py_call:slot(),
+    Payload = payload(math, sqrt, [4]),
+    #{
+        [last_error] => fun() -> py_nif:last_error(Slot) end,
+        [slot_new, slot_about] => fun() ->
+            ok = py_nif:slot_about(py_nif:slot_new(group_leader()), term_to_binary({<<>>, self()}))
+        end,
+        [submit, linger, cancel] => fun() ->
+            Job = py_nif:submit(Slot, make_ref(), default, ?OP_CALL, 0, Payload),
+            case is_integer(Job) of
+                true ->
+                    ok = py_nif:linger(Slot, Job),
+                    ok = py_nif:cancel(Slot, Job);
+                false ->
+                    ok
+            end
+        end,
+        [spawn, cancel_ref] => fun() ->
+            {ok, Ref} = py_nif:spawn(Slot, nobody(), py_response, default, ?OP_CALL, 0, Payload),
+            ok = py_nif:cancel_ref(Ref)
+        end,
+        [cast, expire_ref] => fun() ->
+            {ok, Ref} = py_nif:cast(Slot, default, ?OP_CALL, 0, Payload),
+            true = is_boolean(py_nif:expire_ref(Ref))
+        end,
+        [stream, stream_ack] => fun() ->
+            {ok, Ref} = py:stream_start(builtins, range, [3], #{}, #{window => 1}),
+            ok = py:stream_ack(Ref, 1),
+            ok = py:stream_cancel(Ref)
+        end
+    }.
+
+of_pools() ->
+    #{
+        [
+            pool_new,
+            worker_start,
+            pool_info,
+            pool_busy,
+            pool_memory,
+            pool_interp,
+            pool_add_loop,
+            pool_loop,
+            pool_interrupt,
+            pool_wipe,
+            worker_retire,
+            pool_close
+        ] => fun() ->
+            Pool = py_nif:pool_new(1, 1, 10, true),
+            Worker = py_nif:worker_start(Pool),
+            {0, _, _, _} = py_nif:pool_info(Pool),
+            _ = py_nif:pool_busy(Pool),
+            none = py_nif:pool_memory(Pool),
+            _ = py_nif:pool_interp(Pool),
+            ok = py_nif:pool_add_loop(Pool, 10),
+            true = is_reference(py_nif:pool_loop(Pool)),
+            not_running = py_nif:pool_interrupt(Pool),
+            ok = py_nif:pool_wipe(Pool),
+            ok = py_nif:worker_retire(Worker),
+            ok = py_nif:pool_close(Pool)
+        end
+    }.
+
+%% In a process each: whoever does so takes callbacks until it leaves.
+of_callbacks() ->
+    #{
+        [executor_ready, executor_leaves] => fun() ->
+            py_test:in_process(fun() ->
+                true = is_boolean(py_nif:executor_ready(py_call:slot())),
+                %% Whoever is told to stay and does not is dead.
+                true = py_nif:executor_leaves() orelse ok =:= py_nif:executor_died(self())
+            end)
+        end,
+        [executor_takes, executor_died, callback_reply] => fun() ->
+            py_test:in_process(fun() ->
+                Slot = py_call:slot(),
+                false = py_nif:executor_takes(Slot, ?NOBODY),
+                _ = py_nif:callback_reply(Slot, ?NOBODY, true, term_to_binary(none)),
+                ok = py_nif:executor_died(self())
+            end)
+        end
+    }.
+
+of_loops() ->
+    Slot = py_call:slot(),
+    {ok, Loop} = py_event_loop:get_loop(),
+    Payload = payload(py_asyncs, one, []),
+    #{
+        [loop_new, loop_close] => fun() -> ok = py_nif:loop_close(py_nif:loop_new(10)) end,
+        [loop_new_beam, loop_step] => fun() ->
+            py_test:in_process(fun() ->
+                Beam = py_nif:loop_new_beam(10),
+                ok = py_nif:loop_step(Beam),
+                ok = py_nif:loop_close(Beam)
+            end)
+        end,
+        [loop_info] => fun() -> {_, _, _} = py_nif:loop_info(Loop) end,
+        [loop_submit] => fun() ->
+            Job = py_nif:loop_submit(Slot, make_ref(), Loop, ?OP_ASYNC, 0, Payload),
+            ok = py_nif:cancel(Slot, Job)
+        end,
+        [loop_spawn] => fun() ->
+            {ok, Ref} = py_nif:loop_spawn(Slot, nobody(), py_response, Loop, ?OP_ASYNC, 0, Payload),
+            ok = py_nif:cancel_ref(Ref)
+        end,
+        [loop_cast] => fun() -> ok = py_nif:loop_cast(Slot, Loop, ?OP_ASYNC, 0, Payload) end,
+        [post] => fun() -> ok = py_nif:post(Slot, nobody(), 1, Loop, ?OP_ASYNC, 0, Payload) end,
+        [gather_new, gather_submit, gather_close, gather_cancel] => fun() ->
+            py_test:in_process(fun() ->
+                Gather = gather(Loop, Payload),
+                ok = py_nif:gather_close(Gather),
+                _ = py_nif:gather_cancel(Gather)
+            end)
+        end
+    }.
+
+gather(Loop, Payload) ->
+    Gather = py_nif:gather_new(py_call:slot(), make_ref(), 2, false),
+    ok = py_nif:gather_submit(Gather, Loop, 0, 0, [Payload, Payload]),
+    Gather.
+
+of_graphs() ->
+    {ok, Graph} = graph(),
+    #{
+        [dag_new, dag_limit] => fun graph/0,
+        [dag_run, dag_reply, dag_more, dag_cancel] => fun() ->
+            py_test:in_process(fun() ->
+                {ok, Run} = py_dag:start(Graph, #{x => 4}),
+                Native = element(3, Run),
+                ok = py_nif:dag_reply(Native, ?NOBODY, true, term_to_binary(none)),
+                ok = py_nif:dag_more(Native, ?NOBODY, maps:get(graph, Graph), [], 0, none),
+                ok = py_dag:cancel(Run)
+            end)
+        end,
+        [dag_default] => fun() -> ignore = py_redis:start_link(persistent_term:get(py_config)) end
+    }.
+
+graph() ->
+    py_dag:new(
+        #{
+            nodes => #{
+                root => #{run => {py, math, sqrt}, inputs => [x], limit => py_dag:limit(1)},
+                same => #{run => fun([X]) -> X end, inputs => [root]}
+            }
+        },
+        [x]
+    ).
+
+%% Their messages go with the process.
+of_raw_loops() ->
+    #{
+        [
+            event_loop_new,
+            event_loop_kind,
+            event_loop_set_router,
+            create_test_udp_socket,
+            set_udp_broadcast,
+            sendto_test_udp,
+            recvfrom_test_udp,
+            add_reader,
+            add_writer,
+            call_later,
+            call_at,
+            cancel_timer,
+            event_loop_wakeup,
+            event_loop_step,
+            get_pending,
+            remove_reader,
+            remove_writer,
+            event_loop_destroy,
+            close_test_fd
+        ] => fun() -> py_test:in_process(fun raw_loop/0) end
+    }.
+
+raw_loop() ->
+    {ok, Loop} = py_nif:event_loop_new(),
+    raw = py_nif:event_loop_kind(Loop),
+    ok = py_nif:event_loop_set_router(Loop, self()),
+    {ok, {Fd, Port}} = py_nif:create_test_udp_socket(0),
+    ok = py_nif:set_udp_broadcast(Fd, false),
+    ok = py_nif:sendto_test_udp(Fd, <<"x">>, <<"127.0.0.1">>, Port),
+    _ = py_nif:recvfrom_test_udp(Fd, 10),
+    {ok, Reader} = py_nif:add_reader(Loop, Fd, 1),
+    {ok, Writer} = py_nif:add_writer(Loop, Fd, 2),
+    {ok, Timer} = py_nif:call_later(Loop, 0, 3),
+    {ok, _} = py_nif:call_at(Loop, 0, 4),
+    ok = py_nif:cancel_timer(Loop, Timer),
+    ok = py_nif:event_loop_wakeup(Loop),
+    {ok, _} = py_nif:event_loop_step(Loop),
+    [_ | _] = py_nif:get_pending(Loop),
+    ok = py_nif:remove_reader(Loop, Reader),
+    ok = py_nif:remove_writer(Loop, Writer),
+    ok = py_nif:event_loop_destroy(Loop),
+    ok = py_nif:close_test_fd(Fd).
+
+payload(M, F, A) -> term_to_binary({M, F, A, #{}}).
+
+%% Messages to it go nowhere.
+nobody() -> spawn(fun() -> ok end).
+
+%% ---- what ends
+
+the_end_of_owners_keeps_no_scheduler(_Config) ->
+    {ok, Loop} = py_event_loop:get_loop(),
+    {ok, Graph} = graph(),
+    Payload = payload(py_asyncs, one, []),
+    Owned = [
+        fun() -> py_nif:loop_new(10) end,
+        fun() -> py_nif:loop_new_beam(10) end,
+        fun() -> gather(Loop, Payload) end,
+        fun() -> py_dag:start(Graph, #{x => 4}) end,
+        fun() ->
+            Pool = py_nif:pool_new(1, 1, 10, true),
+            ok = py_nif:pool_add_loop(Pool, 10),
+            {Pool, py_nif:worker_start(Pool)}
+        end,
+        fun() -> py_nif:loop_spawn(py_call:slot(), self(), py_response, Loop, ?OP_ASYNC, 0, Payload) end
+    ],
+    Longest = py_test:holding_gil(fun() ->
+        Pulses = [pulse(N) || N <- lists:seq(1, erlang:system_info(schedulers_online))],
+        [ok = own_and_die(Make, How) || Make <- Owned, How <- [killed, returns], _ <- [1, 2, 3]],
+        lists:max([longest(Pulse) || Pulse <- Pulses])
+    end),
+    %% Who waited for the GIL would have kept a scheduler for what is left of two seconds.
+    ?assert(Longest < 500, Longest),
+    ok = py_test:eventually(fun() -> {ok, 1} =:= py:await(py:async_call(py_asyncs, one, [])) end).
+
+own_and_die(Make, How) ->
+    Test = self(),
+    {Pid, Monitor} = spawn_monitor(fun() ->
+        Owned = Make(),
+        Test ! {self(), made},
+        receive
+            return -> Owned
+        end
+    end),
+    receive
+        {Pid, made} -> ok
+    end,
+    _ =
+        case How of
+            killed -> exit(Pid, kill);
+            returns -> Pid ! return
+        end,
+    receive
+        {'DOWN', Monitor, process, Pid, _} -> ok
+    end.
+
+%% A process that stays on this scheduler and notes for how long at most it did not run.
+pulse(Scheduler) ->
+    spawn_opt(fun() -> pulse(now_ms(), 0) end, [link, {scheduler, Scheduler}]).
+
+pulse(Last, Longest) ->
+    receive
+        {stop, From} -> From ! {self(), max(Longest, now_ms() - Last)}
+    after 1 ->
+        Now = now_ms(),
+        pulse(Now, max(Longest, Now - Last))
+    end.
+
+longest(Pulse) ->
+    Pulse ! {stop, self()},
+    receive
+        {Pulse, Longest} -> Longest
+    end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
