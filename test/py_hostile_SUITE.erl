@@ -26,6 +26,7 @@
     a_view_keeps_its_memory/1,
     a_view_of_a_binary_that_grows_later_stays/1,
     a_view_is_read_only/1,
+    a_result_does_not_change_with_its_object/1,
     a_large_result_keeps_its_memory/1
 ]).
 
@@ -301,6 +302,14 @@ a_view_is_read_only(_Config) ->
     Bin = binary:copy(<<0>>, 10_000),
     ?assertReason({'TypeError', _}, hostile(write_to, [{view, Bin}])),
     ?assertEqual(binary:copy(<<0>>, 10_000), Bin).
+
+a_result_does_not_change_with_its_object(_Config) ->
+    {ok, Array} = hostile(own, [<<"array">>]),
+    {ok, View} = hostile(own, [<<"view">>]),
+    {ok, Both} = hostile(own, [<<"both">>]),
+    {ok, none} = hostile(change_owned),
+    Expected = binary:copy(<<"x">>, 1_000_000),
+    [?assert(Bytes =:= Expected) || Bytes <- [Array, View | Both]].
 
 a_large_result_keeps_its_memory(_Config) ->
     {ok, Bytes} = py:eval(<<"b'0123456789' * 100_000">>),

@@ -206,6 +206,23 @@ def kept_is(start, length):
     return all(bytes(view) == bytes(start)[:length] for view in views)
 
 
+owned: list[bytearray] = []
+
+
+def own(how):
+    """A megabyte that Python may change later: as it is, by a view, or both within a list."""
+    data = bytearray(b"x" * 1_000_000)
+    owned.append(data)
+    return {"array": data, "view": memoryview(data), "both": [data, memoryview(data)]}[how]
+
+
+def change_owned():
+    for data in owned:
+        data[:] = b"y" * len(data)
+        data.extend(b"z" * 5_000_000)
+    owned.clear()
+
+
 def forget():
     views.clear()
 

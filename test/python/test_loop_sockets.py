@@ -58,6 +58,26 @@ def test_data_that_is_there_and_data_that_comes_later(loop: Loop, pair: Pair) ->
     run(loop, main)
 
 
+def test_a_buffer_that_grows_while_it_is_received_into_is_filled(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        memory = bytearray(b"....")
+        waiting = asyncio.create_task(loop.sock_recv_into(mine, memory))
+        await asyncio.sleep(0)
+        try:
+            # Far more than there is room for: it moves.
+            memory.extend(b"more" * 100_000)
+            grown = b"more" * 100_000
+        except BufferError:
+            grown = b""
+        theirs.send(b"into")
+        assert await waiting == 4
+        assert memory == b"into" + grown
+
+    run(loop, main)
+
+
 def test_more_than_the_system_takes_is_sent_in_the_end(loop: Loop, pair: Pair) -> None:
     mine, theirs = pair
     data = os.urandom(3_000_000)
