@@ -7,6 +7,7 @@
 -export([
     exit_and_stop_in_a_task_do_not_end_the_loop/1,
     a_loop_that_is_killed_answers_and_comes_back/1,
+    what_is_asked_while_loops_die_is_always_answered/1,
     a_loop_that_blocks_is_killed_and_its_callers_hear_of_it/1,
     a_full_queue_is_an_answer/1,
     suspended_tasks_are_bounded/1,
@@ -44,6 +45,46 @@ a_loop_that_is_killed_answers_and_comes_back(_Config) ->
     [?assertReason({context_died, _}, py:await(Ref, 5000)) || Ref <- Refs],
     ok = works_again(),
     py_test:ended(<<"killed">>).
+
+what_is_asked_while_loops_die_is_always_answered(_Config) ->
+    {ok, 1} = py:await(py:async_call(py_asyncs, one, [])),
+    Callers = [spawn_monitor(fun() -> exit({answers, ask(#{})}) end) || _ <- lists:seq(1, 20)],
+    [ok = kill_while_asked() || _ <- lists:seq(1, 50)],
+    Answers = [
+        begin
+            Pid ! enough,
+            receive
+                {'DOWN', Monitor, process, Pid, {answers, Seen}} -> Seen
+            end
+        end
+     || {Pid, Monitor} <- Callers
+    ],
+    ct:log("~p", [Answers]),
+    Kinds = lists:usort(lists:append([maps:keys(Seen) || Seen <- Answers])),
+    ?assertEqual([], Kinds -- [{ok, 1}, context_died, not_running]),
+    ?assert(lists:member(context_died, Kinds)),
+    ok = works_again().
+
+%% Asks again and again; how often what came.
+ask(Seen) ->
+    Kind =
+        case py:await(py:async_call(py_asyncs, one, []), 5000) of
+            {ok, 1} -> {ok, 1};
+            {error, {context_died, _}} -> context_died;
+            {error, Reason} -> Reason
+        end,
+    Counted = Seen#{Kind => maps:get(Kind, Seen, 0) + 1},
+    receive
+        enough -> Counted
+    after 0 -> ask(Counted)
+    end.
+
+%% The loop of these callers, once it has begun to work.
+kill_while_asked() ->
+    ok = py_test:eventually(fun() -> is_pid(loop_process()) andalso started() > 0 end),
+    py_test:down(loop_process()).
+
+started() -> lists:sum([Started || #{started := Started} <- py_event_loop_pool:get_stats()]).
 
 a_loop_that_blocks_is_killed_and_its_callers_hear_of_it(_Config) ->
     Name = unique(),
