@@ -21,10 +21,7 @@
     stopping_and_starting_twenty_times_leaves_nothing_behind/1,
     reloading_takes_new_code/1,
     leaving_is_an_error_to_the_caller/1,
-    children_give_their_exit_codes/1,
-    a_node_with_running_python_threads_stops_in_time/1,
-    a_node_with_running_calls_stops_in_time/1,
-    exit_functions_run_when_the_node_stops/1
+    children_give_their_exit_codes/1
 ]).
 
 all() ->
@@ -459,50 +456,3 @@ children_give_their_exit_codes(Config) ->
     ok = py_test:message({Port, {exit_status, 4}}).
 
 exit_with(Code) -> iolist_to_binary(["exit ", integer_to_list(Code)]).
-
-%% Runs the code in a node of its own and stops it as its user would.
-stopped_node(Code, Config) ->
-    Data = proplists:get_value(data_dir, Config),
-    py_test:run_node(
-        lists:flatten(
-            io_lib:format(
-                "{ok, _} = application:ensure_all_started(erlang_python),"
-                "ok = py_test:export_python(~p), ~ts, io:format(\"stopping~~n\"), init:stop().",
-                [Data, Code]
-            )
-        ),
-        20_000
-    ).
-
-a_node_with_running_python_threads_stops_in_time(Config) ->
-    [
-        begin
-            Code = io_lib:format("{ok, _} = py:call(py_life, ~p, [~p])", [Thread, Daemon]),
-            {Status, Output, Millis} = stopped_node(Code, Config),
-            ?assertEqual(0, Status, {Thread, Daemon, Output}),
-            %% Python joins threads that are no daemons: as long as stop_timeout lets it.
-            Limit = case Daemon of true -> 5000; false -> 8000 end,
-            ?assert(Millis < Limit, {Thread, Daemon, Millis})
-        end
-     || {Thread, Daemon} <- [
-            {sleeping_thread, true}, {busy_thread, true}, {calling_thread, true}, {sleeping_thread, false}
-        ]
-    ].
-
-a_node_with_running_calls_stops_in_time(Config) ->
-    [
-        begin
-            {Status, Output, Millis} = stopped_node(Code, Config),
-            ?assertEqual(0, Status, {Code, Output}),
-            ?assert(Millis < 8000, {Code, Millis})
-        end
-     || Code <- [
-            "py:spawn_call(time, sleep, [60])",
-            "spawn(fun() -> py:call(py_tools, spin, [self()]) end)",
-            "py:spawn_call(py_tools, nap, [60]), [py:spawn_call(py_tools, nap, [60]) || _ <- [1,2,3,4,5]]"
-        ]
-    ].
-
-exit_functions_run_when_the_node_stops(Config) ->
-    {0, Output, _} = stopped_node("{ok, _} = py:call(py_life, say_goodbye, [])", Config),
-    ?assertNotEqual(nomatch, string:find(Output, "goodbye from atexit")).

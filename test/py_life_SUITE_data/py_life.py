@@ -1,5 +1,6 @@
 """Programs that end badly, or not at all."""
 
+import _thread
 import asyncio
 import atexit
 import os
@@ -17,6 +18,16 @@ def leave(code):
 
 def interrupt():
     raise KeyboardInterrupt
+
+
+def interrupt_main():
+    _thread.interrupt_main()
+
+
+def leave_in_a_thread():
+    thread = threading.Thread(target=sys.exit, args=(3,))
+    thread.start()
+    thread.join()
 
 
 def stop_iteration():
