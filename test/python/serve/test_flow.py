@@ -118,6 +118,38 @@ def test_pings_of_a_client_that_reads_no_pongs_are_answered_by_the_last(our_host
     assert our_host.run(main) * 106 < MOST
 
 
+def test_frames_to_a_client_that_does_not_read_wait(our_host):
+    """Each send waits until there is room for more."""
+    payload = b"z" * 65_536
+    frame = b"\x82\x7f" + len(payload).to_bytes(8, "big") + payload
+    count = 3 * MOST // len(payload)
+    sent = 0
+
+    async def app(scope, receive, send):
+        nonlocal sent
+        await receive()
+        await send({"type": "websocket.accept"})
+        for _ in range(count):
+            await send({"type": "websocket.send", "bytes": payload})
+            sent += 1
+        await receive()
+
+    async def main():
+        async with our_host.serve(app, lifespan="off") as peer:
+            reader, writer = await narrow(peer.port)
+            writer.write(HANDSHAKE)
+            sent_unread = await quiet(lambda: sent)
+            writer.transport.resume_reading()
+            await reader.readuntil(b"\r\n\r\n")
+            for _ in range(count):
+                assert await reader.readexactly(len(frame)) == frame
+            assert sent == count
+            writer.close()
+            return sent_unread
+
+    assert our_host.run(main) * len(payload) < MOST
+
+
 def test_frames_before_the_accept_wait(our_host):
     accept = asyncio.Event()
 
