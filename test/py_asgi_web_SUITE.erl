@@ -180,6 +180,9 @@ a_client_that_leaves_is_heard(_Config) ->
         Socket = py_http:connect(Port),
         ok = py_http:send(Socket, "GET /listens", [], <<>>),
         ok = py_test:message(<<"listens">>),
+        %% It waits meanwhile.
+        {200, _, _} = py_http:get(Port, "/cookies"),
+        ok = py_test:nothing_waits(),
         ok = py_http:close(Socket),
         ok = py_test:message(<<"http.disconnect">>)
     end).

@@ -285,6 +285,9 @@ def test_receive_tells_when_the_client_leaves(host):
         events = asyncio.Queue()
 
         async def app(scope, receive, send):
+            if scope["path"] == "/other":
+                await echo(scope, receive, send)
+                return
             await read_body(receive)
             events.put_nowait("read")
             events.put_nowait((await receive())["type"])
@@ -294,6 +297,9 @@ def test_receive_tells_when_the_client_leaves(host):
             wire = await peer.connect()
             wire.send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")
             assert await events.get() == "read"
+            # It waits meanwhile.
+            assert (await (await peer.connect()).get("/other")).status == 200
+            assert events.empty()
             await wire.close()
             return [await events.get(), await events.get()]
 
