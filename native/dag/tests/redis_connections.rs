@@ -200,3 +200,50 @@ fn a_hundred_thousand_reads_share_the_room_of_a_connection() {
         assert_eq!(echo, Some(&Reply::Bytes(n.to_string().into_bytes())));
     }
 }
+
+#[test]
+fn replies_to_a_cancelled_run_reach_nobody_else() {
+    const READS: usize = 1000;
+    let path = std::env::temp_dir().join(format!("dag-held-{}.sock", std::process::id()));
+    let listener = UnixListener::bind(&path).unwrap();
+    let (tell, told) = mpsc::channel();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut input, mut seen) = ([0; 4096], 0);
+        for wanted in [READS, READS + 1] {
+            while seen < wanted {
+                let count = stream.read(&mut input).unwrap();
+                seen += input[..count].iter().filter(|byte| **byte == b'*').count();
+            }
+            tell.send(seen).unwrap();
+        }
+        // Numbered in the order of the commands.
+        let replies: String = (1..=READS + 1).map(|n| format!(":{n}\r\n")).collect();
+        stream.write_all(replies.as_bytes()).unwrap();
+        stream
+    });
+    let lanes = Lanes::start(1, 10).unwrap();
+    let mut config = Config::new(Address::Unix(path.clone()));
+    config.timeout = Duration::from_secs(20);
+    let redis = Redis::open(lanes.io(), config).unwrap();
+    let mut builder = Graph::builder();
+    for n in 0..READS {
+        let redis = redis.clone();
+        builder.add(Node::io(&n.to_string(), move |_| {
+            let redis = redis.clone();
+            async move { Ok(Value::new(redis.cmd(["GET", "key"]).await?)) }
+        }));
+    }
+    let graph = builder.build().unwrap();
+    let options = Options::default().partial();
+    let run = lanes.run(&graph, NO_INPUTS, options).unwrap();
+    assert_eq!(told.recv().unwrap(), READS);
+    run.cancel();
+    let report = run.wait().unwrap();
+    let is_cancelled = |node: &dag::NodeReport| node.outcome == Some(Outcome::Cancelled);
+    assert!(report.nodes.iter().all(is_cancelled));
+    let mine = block_on(redis.cmd(["GET", "key"]));
+    assert_eq!(mine, Ok(Reply::Int(READS as i64 + 1)));
+    drop(server.join().unwrap());
+    std::fs::remove_file(path).unwrap();
+}
