@@ -229,12 +229,23 @@ def test_unix_sockets_speak_tls(tls: Any, tmp_path: Path) -> None:
         _, client = await tls.loop.create_unix_connection(
             tls.Recorder, path, ssl=tls.client_context(), server_hostname="localhost"
         )
+        assert client.transport.get_extra_info("cipher")
         client.transport.write(b"hello")
         await tls.until(lambda: client.got == b"hello")
         client.transport.close()
         await client.lost
+        # What is on the wire is TLS to others, too.
+        assert await asyncio.to_thread(blocking_echo, tls.client_context(), path) == b"hello"
         server.close()
         await server.wait_closed()
+
+    def blocking_echo(context: ssl.SSLContext, path: str) -> bytes:
+        with socket.socket(socket.AF_UNIX) as plain:
+            plain.settimeout(10)
+            plain.connect(path)
+            with context.wrap_socket(plain, server_hostname="localhost") as wrapped:
+                wrapped.sendall(b"hello")
+                return wrapped.recv(100)
 
     tls.run(main)
 
