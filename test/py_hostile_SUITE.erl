@@ -246,10 +246,16 @@ our_modules() ->
     {ok, Modules} = application:get_key(erlang_python, modules),
     Modules -- [py_unified_bench].
 
-%% Every call of binary_to_term/1 in a module's code.
+%% Every call of binary_to_term in a module's code that may make atoms.
 unsafe(Module) ->
     {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(Module), [abstract_code]),
-    [Line || {call, Line, Called, [_]} <- nodes_of(Forms), is_decoder(Called)].
+    [Line || {call, Line, Called, Args} <- nodes_of(Forms), is_decoder(Called), not is_safe(Args)].
+
+is_safe([_, Options]) -> lists:any(fun is_the_atom_safe/1, nodes_of(Options));
+is_safe(_) -> false.
+
+is_the_atom_safe({atom, _, safe}) -> true;
+is_the_atom_safe(_) -> false.
 
 is_decoder({atom, _, binary_to_term}) -> true;
 is_decoder({remote, _, {atom, _, erlang}, {atom, _, binary_to_term}}) -> true;
