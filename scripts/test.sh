@@ -185,6 +185,8 @@ run_ct() {
     set -- --logdir "_build/test/logs-$ct_name"
     [ -z "$ct_suites" ] || set -- "$@" --suite "$ct_suites"
     [ -z "$want_case" ] || set -- "$@" --case "$want_case"
+    # What takes long is for who asks for everything.
+    [ "$opt_all" = no ] || export PY_TEST_FULL=yes
     limited env PYTHON="$py_exe" PY_TEST_VENV="$venv" rebar3 ct "$@"
 }
 
