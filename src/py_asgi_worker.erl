@@ -128,18 +128,13 @@ handle_info({<<"answer">>, Ref, Answer}, #state{waiting = Waiting} = State) ->
 handle_info({async_result, Job, {ok, _}}, #state{job = Job} = State) ->
     {stop, {shutdown, stopped}, State};
 handle_info({async_result, Job, {error, Reason}}, #state{job = Job} = State) ->
-    {stop, {shutdown, described(Reason)}, State};
+    {stop, {shutdown, Reason}, State};
 handle_info({'EXIT', Server, Why}, #state{server = Server} = State) ->
     {stop, Why, State};
 handle_info({'EXIT', Place, Why}, #state{place = Place} = State) ->
     {stop, {shutdown, {context_died, Why}}, State};
 handle_info(_Message, State) ->
     {noreply, State}.
-
-described({Type, Message, #{traceback := _} = Details}) ->
-    {Type, Message, py_details:describe(Details)};
-described(Reason) ->
-    Reason.
 
 answer({<<"ok">>, Value}) -> {ok, keyed(Value)};
 answer({<<"failed">>, Type, Message, Formatted}) ->

@@ -120,13 +120,8 @@ choose(Pool, _Bound) -> Pool.
 %% A tuple is the answer itself; a binary is its encoding.
 -spec decode(ok | tuple() | binary()) -> answer().
 decode(Answer) when is_tuple(Answer) -> Answer;
-decode(Answer) when is_binary(Answer) -> detail(binary_to_term(Answer, [safe]));
+decode(Answer) when is_binary(Answer) -> binary_to_term(Answer, [safe]);
 decode(ok) -> ok.
-
-detail({error, {Type, Message, #{traceback := _} = Details}}) ->
-    {error, {Type, Message, py_details:describe(Details)}};
-detail(Answer) ->
-    Answer.
 
 %% The reason of a refusal.
 -spec refused(py_nif:refusal()) -> py_error:reason().
@@ -199,7 +194,7 @@ await(_Ref, _Timeout) ->
 %% What came as a message, with the whole story if that was asked for.
 -spec answer(answer()) -> {ok, term()} | {error, py_error:reason()}.
 answer(ok) -> {ok, none};
-answer(Answer) -> detail(Answer).
+answer(Answer) -> Answer.
 
 -spec cancel(py_nif:job_ref()) -> ok | {error, {bad_argument, ref}}.
 cancel(Ref) when is_reference(Ref) ->

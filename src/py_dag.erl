@@ -197,13 +197,8 @@ with_pictures(Pictures, Report) -> Report#{pictures => Pictures}.
 with_error(_Names, none, Report) -> Report;
 with_error(Names, Why, Report) -> Report#{error => reason(Names, Why)}.
 
-reason(Names, {node, Index, Reason}) -> {dag, name(Names, Index), detail(Reason)};
+reason(Names, {node, Index, Reason}) -> {dag, name(Names, Index), Reason};
 reason(_Names, Reason) -> Reason.
-
-detail({Type, Message, #{traceback := _} = Details}) ->
-    {Type, Message, py_details:describe(Details)};
-detail(Reason) ->
-    Reason.
 
 event(Names, {Node, Outcome, Reason, Lane, Queued, Started, Ended}) ->
     Event = #{
@@ -217,7 +212,7 @@ event(Names, {Node, Outcome, Reason, Lane, Queued, Started, Ended}) ->
     with_reason(Event, Reason).
 
 with_reason(Event, none) -> Event;
-with_reason(Event, Reason) -> Event#{reason => detail(Reason)}.
+with_reason(Event, Reason) -> Event#{reason => Reason}.
 
 name(Names, Index) when is_integer(Index) -> element(Index + 1, Names);
 name(_Names, Asked) -> Asked.

@@ -13,6 +13,7 @@
     exception_type/0,
     frame/0,
     details/0,
+    syntax/0,
     what/0
 ]).
 
@@ -35,7 +36,21 @@
     cause => details() | undefined,
     context => details() | undefined,
     notes => [binary()],
-    formatted => binary()
+    formatted => binary(),
+    %% Frames between the first and the last of `traceback'.
+    left_out => pos_integer(),
+    %% Raised `from None': Python does not print the context.
+    suppress_context => true,
+    %% Of a group of exceptions.
+    exceptions => [details()],
+    %% Of a `SyntaxError'.
+    syntax => syntax()
+}.
+
+%% Where the source is wrong, in Python's own numbers.
+-type syntax() :: #{
+    message | file | text => binary() | none,
+    line | column | end_line | end_column => integer() | none
 }.
 
 -type exception() ::

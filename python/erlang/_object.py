@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import linecache
 import sys
-import traceback
 from typing import Any
 
 from erlang import _boot
@@ -76,29 +74,3 @@ def add_converter(direction: str, what: str, module: str, function: str) -> None
     else:
         home, _, name = what.rpartition(".")
         _register(getattr(importlib.import_module(home), name), target)
-
-
-def describe(story: dict[str, Any]) -> tuple[list[str], str]:
-    """The source line of each frame, and the text Python itself would print."""
-    texts = [
-        linecache.getline(frame["file"], frame["line"]).strip() for frame in story["traceback"]
-    ]
-    return texts, "".join(_lines(story))
-
-
-def _lines(story: dict[str, Any]) -> list[str]:
-    lines: list[str] = []
-    if story["cause"] is not None:
-        lines += _lines(story["cause"])
-        lines.append("\nThe above exception was the direct cause of the following exception:\n\n")
-    elif story["context"] is not None:
-        lines += _lines(story["context"])
-        lines.append("\nDuring handling of the above exception, another exception occurred:\n\n")
-    frames = [(one["file"], one["line"], one["function"], None) for one in story["traceback"]]
-    if frames:
-        lines.append("Traceback (most recent call last):\n")
-        lines += traceback.StackSummary.from_list(frames).format()
-    message = story["message"]
-    lines.append(f"{story['type']}: {message}\n" if message else f"{story['type']}\n")
-    lines += [f"{note}\n" for note in story["notes"]]
-    return lines

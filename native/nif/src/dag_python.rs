@@ -200,12 +200,12 @@ fn output<'py>(
 }
 
 fn reason(job: &Job, failure: &Failure<'_>) -> Reason {
-    if !job.ticket.is_cancelled()
-        && let Some(details) = failure.details()
-    {
-        job.slot.set_last_error(details);
-    }
     let mut out = Vec::new();
-    failure.write(&mut out, job.flags.traceback());
+    let story = failure.write(&mut out, job.flags.traceback());
+    if !job.ticket.is_cancelled()
+        && let Some(story) = story
+    {
+        job.slot.set_last_error(story);
+    }
     Reason::foreign(TermReason(out.into()))
 }

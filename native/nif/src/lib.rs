@@ -45,6 +45,7 @@ mod run;
 mod runtime;
 mod slot;
 mod stopper;
+mod story;
 mod stream;
 mod stream_task;
 mod subinterp;

@@ -19,11 +19,11 @@ use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
-use crate::{courier, log, raw_loop, stopper, subinterp};
+use crate::{courier, log, raw_loop, stopper, story, subinterp};
 
 /// Makes the atoms of the closed tables, and pins the library: its threads run in it.
 pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
-    for name in BUILT_IN.iter().chain(&DETAIL_KEYS) {
+    for name in BUILT_IN.iter().chain(&story::KEYS) {
         if Atom::from_str(env, name).is_err() {
             return false;
         }
@@ -31,21 +31,6 @@ pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
     pin();
     raw_loop::resource::open_type(env)
 }
-
-/// Keys of `py:last_error/0` that no other code of ours names.
-const DETAIL_KEYS: [&str; 11] = [
-    "file",
-    "line",
-    "function",
-    "text",
-    "type",
-    "message",
-    "args",
-    "traceback",
-    "cause",
-    "context",
-    "notes",
-];
 
 fn pin() {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::uninit();

@@ -228,14 +228,14 @@ pub fn failed(job: &Job, failure: &Failure<'_>) -> Answer {
 
 /// The same for whoever has no job at hand. Nobody is told of what a cancelled job makes of its end.
 pub fn reason(slot: &Slot, ticket: &Ticket, flags: Flags, failure: &Failure<'_>) -> Answer {
-    if !ticket.is_cancelled()
-        && let Some(details) = failure.details()
-    {
-        slot.set_last_error(details);
-    }
     let mut out = Vec::with_capacity(128);
     out.extend_from_slice(ERROR);
-    failure.write(&mut out, flags.traceback());
+    let story = failure.write(&mut out, flags.traceback());
+    if !ticket.is_cancelled()
+        && let Some(story) = story
+    {
+        slot.set_last_error(story);
+    }
     Answer::Bytes(out, 0)
 }
 

@@ -14,9 +14,10 @@ pub struct PyError<'py> {
     value: Obj<'py>,
 }
 
-/// The built-in classes that Rust code raises by itself.
+/// The built-in classes that Rust code raises by itself, or looks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Builtin {
+    BaseExceptionGroup,
     Exception,
     ImportError,
     KeyError,
@@ -26,6 +27,7 @@ pub enum Builtin {
     OverflowError,
     RecursionError,
     RuntimeError,
+    SyntaxError,
     SystemError,
     TypeError,
     ValueError,
@@ -39,6 +41,7 @@ impl Builtin {
         // SAFETY: the exception classes are statics of an initialised interpreter.
         unsafe {
             match self {
+                Builtin::BaseExceptionGroup => ffi::PyExc_BaseExceptionGroup,
                 Builtin::Exception => ffi::PyExc_Exception,
                 Builtin::ImportError => ffi::PyExc_ImportError,
                 Builtin::KeyError => ffi::PyExc_KeyError,
@@ -48,6 +51,7 @@ impl Builtin {
                 Builtin::OverflowError => ffi::PyExc_OverflowError,
                 Builtin::RecursionError => ffi::PyExc_RecursionError,
                 Builtin::RuntimeError => ffi::PyExc_RuntimeError,
+                Builtin::SyntaxError => ffi::PyExc_SyntaxError,
                 Builtin::SystemError => ffi::PyExc_SystemError,
                 Builtin::TypeError => ffi::PyExc_TypeError,
                 Builtin::ValueError => ffi::PyExc_ValueError,
