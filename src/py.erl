@@ -257,10 +257,10 @@ parallel(Calls, Opts) -> py_parallel:calls(Calls, Opts).
 -spec map({name(), name()}, [term()]) -> {ok, [term()]} | {error, py_error:reason()}.
 map(Function, List) -> py_parallel:map(Function, List, #{}).
 
--spec map({name(), name()}, [term()], map()) -> {ok, [term()]} | {error, py_error:reason()}.
+-spec map({name(), name()}, [term()], timeout() | map()) -> {ok, [term()]} | {error, py_error:reason()}.
 map(Function, List, Opts) -> py_parallel:map(Function, List, Opts).
 
--spec map(name(), name(), [term()], map()) -> {ok, [term()]} | {error, py_error:reason()}.
+-spec map(name(), name(), [term()], timeout() | map()) -> {ok, [term()]} | {error, py_error:reason()}.
 map(M, F, List, Opts) -> py_parallel:map({M, F}, List, Opts).
 
 %% Keeps one interpreter thread for the calling process.

@@ -21,5 +21,8 @@ otherwise(Ask, Otherwise) ->
         exit:{{shutdown, _}, _} ->
             Otherwise;
         exit:{{nodedown, _}, _} ->
+            Otherwise;
+        %% So `gen_server:stop/1' has it.
+        exit:noproc ->
             Otherwise
     end.

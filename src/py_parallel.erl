@@ -66,17 +66,19 @@ payload({M, F, A, Kw}) -> py_call:payload(M, F, A, Kw);
 payload(_) -> {error, {bad_argument, calls}}.
 
 %% `F' of each item, several items a call.
--spec map({py_call:name(), py_call:name()}, [term()], map_opts()) ->
+-spec map({py_call:name(), py_call:name()}, [term()], timeout() | map_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
+map(Function, List, Timeout) when ?IS_TIMEOUT(Timeout) ->
+    map(Function, List, #{timeout => Timeout});
 map(_Function, _List, #{return := ref}) ->
     %% Several items have one answer.
     {error, {bad_argument, {option, return}}};
-map({M, F}, List, Opts) when is_list(List), is_map(Opts) ->
+map({M, F}, List, Opts) when length(List) >= 0, is_map(Opts) ->
     Total = length(List),
     case {maps:get(chunk, Opts, chunk(Total)), maps:get(progress, Opts, undefined)} of
-        {Chunk, Progress} when
-            is_integer(Chunk), Chunk > 0, (is_pid(Progress) orelse Progress =:= undefined)
-        ->
+        {_Chunk, Progress} when not is_pid(Progress), Progress =/= undefined ->
+            {error, {bad_argument, {option, progress}}};
+        {Chunk, Progress} when is_integer(Chunk), Chunk > 0 ->
             Chunks = chunks(List, Chunk),
             Names = [py_call:text(M), py_call:text(F)],
             Calls = [{'erlang._object', map_chunk, Names ++ [Items]} || Items <- Chunks],
@@ -85,8 +87,12 @@ map({M, F}, List, Opts) when is_list(List), is_map(Opts) ->
         _ ->
             {error, {bad_argument, {option, chunk}}}
     end;
+map({_M, _F}, List, _Opts) when length(List) >= 0 ->
+    {error, {bad_argument, opts}};
+map({_M, _F}, _List, _Opts) ->
+    {error, {bad_argument, list}};
 map(_Function, _List, _Opts) ->
-    {error, {bad_argument, list}}.
+    {error, {bad_argument, function}}.
 
 mapped(Calls, Opts, Tell) ->
     case payloads(Calls, []) of

@@ -33,7 +33,9 @@ handoff(Context, Fd) when is_integer(Fd), Fd >= 0 ->
         {ok, true} -> ok;
         {ok, false} -> {error, full};
         {error, _} = Error -> Error
-    end.
+    end;
+handoff(_Context, _Fd) ->
+    {error, {bad_argument, fd}}.
 
 %% How many connections there are, and how many there were.
 -spec info(pid()) -> {ok, #{binary() => non_neg_integer()}} | {error, py_error:reason()}.
@@ -43,13 +45,15 @@ info(Context) ->
 %% Every connection is closed, and its protocol told.
 -spec stop(pid()) -> ok.
 stop(Context) ->
-    gen_server:stop(Context).
+    py_ask:otherwise(fun() -> gen_server:stop(Context) end, ok).
 
--spec way(pid()) -> way().
+-spec way(pid()) -> way() | {error, not_running}.
 way(Context) ->
-    gen_server:call(Context, way).
+    py_ask:server(Context, way, {error, not_running}).
 
--spec on_loop(way(), atom(), [term()]) -> py:result().
+-spec on_loop(way() | {error, not_running}, atom(), [term()]) -> py:result().
+on_loop({error, not_running} = Error, _Function, _Args) ->
+    Error;
 on_loop({Loop, Number}, Function, Args) ->
     Request = #{module => ?PYTHON, func => Function, args => [Number | Args]},
     case py_event_loop:run_async(Loop, Request) of
@@ -58,6 +62,8 @@ on_loop({Loop, Number}, Function, Args) ->
     end.
 
 -spec init(opts()) -> {ok, {pid(), way()}} | {stop, term()}.
+init(#{max_connections := Most}) when not is_integer(Most); Most < 1 ->
+    {stop, {bad_argument, {option, max_connections}}};
 init(#{protocol := {Module, Class}} = Opts) ->
     process_flag(trap_exit, true),
     Most = maps:get(max_connections, Opts, ?MOST),

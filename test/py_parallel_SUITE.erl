@@ -112,8 +112,12 @@ bad_calls_are_refused(_Config) ->
     ?assertReason({bad_argument, calls}, py:parallel([{math}])),
     ?assertReason({bad_argument, calls}, py:parallel(nothing)),
     ?assertReason({bad_argument, args}, py:parallel([{math, sqrt, [1 | 2]}])),
-    ?assertReason({bad_argument, _}, py:map({math, sqrt}, [1], #{chunk => 0})),
-    ?assertReason({bad_argument, _}, py:map({math, sqrt}, no_list, #{})).
+    ?assertReason({bad_argument, {option, chunk}}, py:map({math, sqrt}, [1], #{chunk => 0})),
+    ?assertReason({bad_argument, {option, progress}}, py:map({math, sqrt}, [1], #{progress => me})),
+    ?assertReason({bad_argument, list}, py:map({math, sqrt}, no_list, #{})),
+    ?assertReason({bad_argument, list}, py:map({math, sqrt}, [1 | 2], #{})),
+    ?assertReason({bad_argument, function}, py:map(math, [1], #{})),
+    ?assertReason({bad_argument, opts}, py:map({math, sqrt}, [1], -1)).
 
 calls_run_for_the_caller(_Config) ->
     ?assertEqual({ok, [self()]}, py:parallel([{erlang, self, []}])),
@@ -155,6 +159,8 @@ map_keeps_the_order_and_tells_its_progress(_Config) ->
     ?assertEqual({100, 100}, lists:last(Told)),
     ?assertEqual(Told, lists:sort(Told)),
     ?assertEqual({ok, [1.0, 2.0]}, py:map(math, "sqrt", [1, 4], #{})),
+    ?assertEqual({ok, [1.0, 2.0]}, py:map({math, sqrt}, [1, 4], 20_000)),
+    ?assertReason(timeout, py:map({time, sleep}, [60], 10)),
     ?assertReason({'ValueError', _}, py:map({math, sqrt}, [1, -1], #{})).
 
 told() ->

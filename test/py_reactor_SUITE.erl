@@ -14,6 +14,7 @@
     stopping_tells_every_protocol/1,
     what_is_no_protocol_stops_the_start/1,
     what_is_no_connection_is_an_error/1,
+    a_context_that_is_gone_is_an_error/1,
     many_connections_come_and_go/1
 ]).
 
@@ -137,13 +138,25 @@ drained(Client) ->
 what_is_no_protocol_stops_the_start(Config) ->
     ?assertMatch({error, {'AttributeError', _}}, start('Missing', #{}, Config)),
     ?assertMatch({error, {'TypeError', _}}, py_reactor_context:start_link(#{protocol => {builtins, int}})),
-    ?assertEqual({error, {bad_argument, protocol}}, py_reactor_context:start_link(#{})).
+    ?assertEqual({error, {bad_argument, protocol}}, py_reactor_context:start_link(#{})),
+    [
+        ?assertReason({bad_argument, {option, max_connections}}, start('Echo', #{max_connections => Most}, Config))
+     || Most <- [0, -1, many, 1.5]
+    ].
 
 what_is_no_connection_is_an_error(Config) ->
     {ok, Context} = start('Echo', #{}, Config),
     ?assertReason({'OSError', _}, py_reactor_context:handoff(Context, 999_999)),
+    ?assertReason({bad_argument, fd}, py_reactor_context:handoff(Context, -1)),
     ?assertEqual({ok, #{<<"connections">> => 0, <<"total">> => 0}}, py_reactor_context:info(Context)),
     ok = py_reactor_context:stop(Context).
+
+a_context_that_is_gone_is_an_error(Config) ->
+    {ok, Context} = start('Echo', #{}, Config),
+    ok = py_reactor_context:stop(Context),
+    ?assertReason(not_running, py_reactor_context:handoff(Context, 0)),
+    ?assertReason(not_running, py_reactor_context:info(Context)),
+    ?assertEqual(ok, py_reactor_context:stop(Context)).
 
 many_connections_come_and_go(Config) ->
     {ok, Context} = start('Echo', #{}, Config),

@@ -4,6 +4,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
+-export([log/2]).
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     an_activated_venv_gives_its_packages/1,
@@ -11,6 +12,7 @@
     a_path_that_the_user_added_meanwhile_stays/1,
     activating_another_one_leaves_the_first/1,
     the_applications_own_package_stays_in_front/1,
+    a_wheel_of_it_in_the_venv_is_told/1,
     what_is_no_venv_is_refused/1,
     a_venv_of_another_python_is_refused_with_advice/1,
     a_failed_activation_leaves_the_active_one/1,
@@ -38,6 +40,7 @@ all() ->
         a_path_that_the_user_added_meanwhile_stays,
         activating_another_one_leaves_the_first,
         the_applications_own_package_stays_in_front,
+        a_wheel_of_it_in_the_venv_is_told,
         what_is_no_venv_is_refused,
         a_venv_of_another_python_is_refused_with_advice,
         a_failed_activation_leaves_the_active_one,
@@ -142,6 +145,24 @@ the_applications_own_package_stays_in_front(Config) ->
         [Own | _] -> ok;
         _ -> ?assertNot(lists:member(Own, Path))
     end.
+
+a_wheel_of_it_in_the_venv_is_told(Config) ->
+    One = proplists:get_value(one, Config),
+    Wheel = filename:join(site_packages(Config, One), "erlang/__init__.py"),
+    ok = filelib:ensure_dir(Wheel),
+    ok = file:write_file(Wheel, "raise ImportError('the wheel')\n"),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    ok = py_venv:activate_venv(One),
+    Text = receive {warned, Warning} -> Warning after 20_000 -> "" end,
+    ok = logger:remove_handler(?MODULE),
+    ok = file:del_dir_r(filename:dirname(Wheel)),
+    ?assertNotEqual(nomatch, string:find(Text, "site-packages/erlang/__init__.py is not used")).
+
+%% The handler of the logger.
+log(#{level := warning} = Event, #{config := Test}) ->
+    Test ! {warned, logger_formatter:format(Event, #{})};
+log(_Event, _Config) ->
+    ok.
 
 what_is_no_venv_is_refused(Config) ->
     refused("it has no pyvenv.cfg", py_venv:activate_venv(proplists:get_value(dir, Config))),

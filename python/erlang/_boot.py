@@ -40,7 +40,7 @@ def route_output(to_logger: bool) -> None:
     """What is printed goes to the caller's group leader, or line by line to the logger."""
     _route(to_logger)
     # Not in `start`: nobody hears a record before Erlang's end of the log is there.
-    _warn_of_wheel()
+    warn_of_wheel(sys.path)
 
 
 def _route(to_logger: bool) -> None:
@@ -58,10 +58,10 @@ def _complained(text: str) -> None:
     _node.log(_WARNING, "stderr", text.rstrip("\n"), {})
 
 
-def _warn_of_wheel() -> None:
+def warn_of_wheel(places: list[str]) -> None:
     """A wheel of this package in the environment is not used: the node brings its own."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for place in sys.path:
+    for place in places:
         other = os.path.join(place, "erlang", "__init__.py")
         if os.path.abspath(place) != own and os.path.exists(other):
             text = f"{other} is not used: inside a node the package erlang is the application's own"

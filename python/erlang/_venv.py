@@ -13,6 +13,8 @@ import site
 import sys
 import threading
 
+from erlang import _boot
+
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -59,6 +61,7 @@ def activate(path: str) -> None:
             _leave(_active)
             _active = None
         _active = _enter(path, site_packages)
+        _boot.warn_of_wheel([place for place in sys.path if place not in _active.path_before])
 
 
 def deactivate() -> None:
