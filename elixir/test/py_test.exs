@@ -1,12 +1,38 @@
 defmodule PyTest do
   use ExUnit.Case
   doctest Py
+  doctest Py.Channel
   doctest Py.Dag
+  doctest Py.EventLoop
+  doctest Py.Pg
 
-  test "every function of :py has its name in Py, with every arity" do
-    erlang = :py.module_info(:exports) -- [module_info: 0, module_info: 1]
-    assert erlang -- Py.__info__(:functions) == []
-    assert Py.__info__(:functions) -- erlang == []
+  # What OTP and the application itself call.
+  @behaviours [module_info: 0, module_info: 1, init: 1, terminate: 2] ++
+                [handle_call: 3, handle_cast: 2, handle_info: 2]
+  @pairs [
+    {Py, :py, []},
+    {Py.Asgi, :py_asgi, []},
+    {Py.Channel, :py_channel, [await_value: 2, forget: 2, give_back: 2, start_link: 2]},
+    {Py.Context, :py_context, [default: 1, interrupt: 1, start_link: 1, subinterp_link: 0]},
+    {Py.Dag, :py_dag, []},
+    {Py.Error, :py_error, [format_error: 2]},
+    {Py.EventLoop, :py_event_loop, []},
+    {Py.EventLoop.Pool, :py_event_loop_pool, [get_loop: 1, is_up: 2, stats: 1]},
+    {Py.EventRouter, :py_event_router, [step: 2]},
+    {Py.EventWorker, :py_event_worker, []},
+    {Py.Pg, :py_pg, [scope: 1, start_link: 0]},
+    {Py.ReactorContext, :py_reactor_context, []},
+    {Py.Wsgi, :py_wsgi, []}
+  ]
+
+  for {elixir, erlang, internal} <- @pairs do
+    test "every function of #{inspect(erlang)} has its name in #{inspect(elixir)}, with every arity" do
+      public = unquote(erlang).module_info(:exports) -- @behaviours
+      assert unquote(internal) -- public == []
+
+      assert Enum.sort(public -- unquote(internal)) ==
+               Enum.sort(unquote(elixir).__info__(:functions))
+    end
   end
 
   test "an exception of Python is an error tuple, and its traceback is kept" do
@@ -43,5 +69,79 @@ defmodule PyTest do
     assert Py.eval(context, "x") == {:ok, 1}
     :ok = Py.Context.stop(context)
     assert {:error, {:context_died, _}} = Py.eval(context, "x")
+  end
+
+  # A module of Python that can be imported.
+  defp python_module(name, code) do
+    :ok =
+      Py.exec("""
+      import sys, types
+      sys.modules['#{name}'] = types.ModuleType('#{name}')
+      """)
+
+    {:ok, _} = Py.eval("exec(code, vars(sys.modules[name]))", %{name: name, code: code})
+    name
+  end
+
+  test "an ASGI application answers one request, and is served" do
+    module =
+      python_module("elixir_asgi", """
+      async def app(scope, receive, send):
+          await send({"type": "http.response.start", "status": 200, "headers": []})
+          await send({"type": "http.response.body", "body": scope["path"].encode()})
+      """)
+
+    assert Py.Asgi.run(module, :app, %{path: "/a"}, "") == {:ok, {200, [], "/a"}}
+    {:ok, ref} = Py.Asgi.run_async(module, :app, %{path: "/b"}, "")
+    assert Py.Asgi.await_response(ref) == {:ok, {200, [], "/b"}}
+
+    {:ok, server} = Py.Asgi.serve("elixir_asgi:app", %{port: 0, lifespan: :off})
+    assert Py.Asgi.port(server) > 0
+    assert {:ok, %{connections: 0}} = Py.Asgi.info(server)
+    assert Py.Asgi.stop(server) == :ok
+  end
+
+  test "a WSGI application answers" do
+    assert {:ok, {200, _, "Hello world!" <> _}} =
+             Py.Wsgi.run(:"wsgiref.simple_server", :demo_app, %{})
+  end
+
+  test "a loop of one's own runs a coroutine, and the pool another" do
+    {:ok, loop} = Py.EventLoop.start_link()
+    request = %{module: :asyncio, func: :sleep, args: [0, 1]}
+    {:ok, ref} = Py.EventLoop.run_async(loop, request)
+    assert Py.EventLoop.await(ref) == {:ok, 1}
+
+    task = Py.EventLoop.Pool.create_task(:asyncio, :sleep, [0, 2])
+    assert Py.EventLoop.Pool.await(task) == {:ok, 2}
+    assert [%{started: _} | _] = Py.EventLoop.Pool.get_stats()
+  end
+
+  test "a raw loop tells of its timers, by a router and by a worker" do
+    {:ok, loop} = :py_nif.event_loop_new()
+    {:ok, router} = Py.EventRouter.start_link(loop, %{notify: self()})
+    {:ok, _} = :py_nif.call_later(loop, 0, 7)
+    assert_receive {:py_events, ^loop, [{7, :timer}]}, 5000
+    assert Py.EventRouter.stop(router) == :ok
+    :ok = :py_nif.event_loop_destroy(loop)
+
+    {:ok, worker} = Py.EventWorker.start_link("timers")
+    {:ok, id} = Py.EventWorker.call_later(worker, 0)
+    assert_receive {:py_event, ^worker, ^id, :timer}, 5000
+    assert Py.EventWorker.stop(worker) == :ok
+  end
+
+  test "a reactor context counts its connections" do
+    module =
+      python_module("elixir_reactor", """
+      import erlang.reactor
+
+      class Silent(erlang.reactor.Protocol):
+          pass
+      """)
+
+    {:ok, context} = Py.ReactorContext.start_link(%{protocol: {module, :Silent}})
+    assert {:ok, %{"connections" => 0}} = Py.ReactorContext.info(context)
+    assert Py.ReactorContext.stop(context) == :ok
   end
 end

@@ -8,4 +8,8 @@ defmodule Py.Error do
 
   @doc "Whether the term belongs to the closed list of reasons."
   defdelegate is_reason(term), to: :py_error
+
+  @doc "Whether Python has an exception of that name built in."
+  @spec is_builtin_exception(term) :: boolean
+  defdelegate is_builtin_exception(type), to: :py_error
 end
