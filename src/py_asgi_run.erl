@@ -100,15 +100,14 @@ source(Ref, _Whole, Own) -> [self(), Ref, is_map_key(stream_to, Own)].
 
 %% Nothing to be asked for on the way.
 at_once(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
-    case py_async:place(Pool) of
+    case py_async:loop(Pool) of
         {ok, Loop} -> result(py_async:await_key(Loop, ?OP_ASYNC, Flags, Payload, Timeout));
-        {pool, _} -> {error, not_supported};
         {error, _} = Error -> Error
     end.
 
 submit(Ref, Payload, Body, Own, Caller, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
     Slot = py_call:slot(),
-    case py_async:place(Pool) of
+    case py_async:loop(Pool) of
         {ok, Loop} ->
             case py_nif:loop_submit(Slot, Ref, Loop, ?OP_ASYNC, Flags, Payload) of
                 Job when is_integer(Job) ->
@@ -117,8 +116,6 @@ submit(Ref, Payload, Body, Own, Caller, #{pool := Pool, flags := Flags, timeout 
                 Refusal ->
                     {error, py_call:refused(Refusal)}
             end;
-        {pool, _} ->
-            {error, not_supported};
         {error, _} = Error ->
             Error
     end.

@@ -4,7 +4,7 @@
 -module(py_async).
 
 -export([call/5, run/5, cast/4, spawn/5, post/5, submit/7, gather/2, collect/5]).
--export([place/1, await_key/5, deadline/1, left/1]).
+-export([loop/1, await_key/5, deadline/1, left/1]).
 
 -include("py_nif.hrl").
 
@@ -58,6 +58,15 @@ place(Pool) ->
     case py_nif:pool_loop(Pool) of
         none -> {pool, Pool};
         Loop -> {ok, Loop}
+    end.
+
+%% A loop in the interpreter of the pool: the threads of a pool without one are in the main interpreter,
+%% as the loops of the node are.
+-spec loop(py_nif:pool() | default) -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
+loop(Pool) ->
+    case place(Pool) of
+        {pool, _} -> py_event_loop_pool:get_loop();
+        Place -> Place
     end.
 
 -spec spawn(py_nif:event_loop(), pid(), py_nif:op(), py_nif:flags(), py_nif:payload()) ->
@@ -182,11 +191,11 @@ gather(Calls, Opts) when is_list(Calls) ->
     case {payloads(Calls, 1, []), py_request:later(Opts)} of
         {{ok, Payloads}, {ok, #{pool := Pool} = Options}} ->
             Cancel = is_map(Opts) andalso maps:get(cancel, Opts, false),
-            case place(Pool) of
-                {ok, Loop} -> together(Loop, Payloads, Options, Cancel);
-                %% Its threads await one call each: that is not together.
-                {pool, _} -> {error, not_supported};
-                {error, _} = Error -> Error
+            case {loop(Pool), Opts} of
+                %% A bound thread has names of its own, and awaits one call: that is not together.
+                {_, #{context := Bound}} when is_reference(Bound) -> {error, not_supported};
+                {{ok, Loop}, _} -> together(Loop, Payloads, Options, Cancel);
+                {{error, _} = Error, _} -> Error
             end;
         {{error, _} = Error, _} ->
             Error;

@@ -34,6 +34,7 @@
     an_application_of_asgi_2_runs/1,
     a_large_body_goes_both_ways/1,
     a_context_answers_too/1,
+    a_pool_answers_too/1,
     a_wsgi_application_is_asked/1
 ]).
 
@@ -349,6 +350,15 @@ a_context_answers_too(_Config) ->
     ?assertMatch({ok, {200, _, <<"hello">>}}, py_asgi:run(?APP, hello, #{}, <<>>, Opts)),
     ok = py_context:stop(Context),
     ?assertReason({context_died, _}, py_asgi:run(?APP, hello, #{}, <<>>, Opts)).
+
+a_pool_answers_too(_Config) ->
+    ok = py:register_pool(asgi_pool, #{}),
+    Opts = #{context => asgi_pool},
+    ?assertMatch({ok, {200, _, <<"hello">>}}, py_asgi:run(?APP, hello, #{}, <<>>, Opts)),
+    {ok, Ref} = py_asgi:run_async(?APP, echo, #{}, fun() -> {done, <<"body">>} end, Opts),
+    ?assertEqual({ok, {200, [], <<"body">>}}, py_asgi:await_response(Ref)),
+    ok = py:unregister_pool(asgi_pool),
+    ?assertReason({bad_argument, _}, py_asgi:run(?APP, hello, #{}, <<>>, Opts)).
 
 a_wsgi_application_is_asked(_Config) ->
     Environ = #{

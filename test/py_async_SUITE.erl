@@ -21,6 +21,7 @@
     a_task_that_cancels_itself_is_an_error/1,
     a_result_goes_where_reply_to_says/1,
     calls_are_gathered_in_order_and_at_once/1,
+    a_gather_runs_in_the_interpreter_of_a_pool/1,
     a_gather_is_answered_by_one_message/1,
     a_large_gather_gives_values_of_every_kind_in_order/1,
     every_failure_of_a_gather_is_told/1,
@@ -166,6 +167,21 @@ calls_are_gathered_in_order_and_at_once(_Config) ->
     Mixed = [{py_asyncs, give, [1]}, {py_asyncs, plain, [1], #{b => 1}}, {math, sqrt, [9]}],
     ?assertEqual({ok, [1, 2, 3.0]}, py:async_gather(Mixed)),
     py_test:nothing_waits().
+
+a_gather_runs_in_the_interpreter_of_a_pool(_Config) ->
+    ok = py:register_pool(gathers, #{size => 2}),
+    Three = #{context => gathers},
+    %% More at once than it has threads: each waits for the last.
+    Place = erlang:unique_integer(),
+    Meet = [{py_asyncs, meet, [Place, 3]} || _ <- [1, 2, 3]],
+    ?assertEqual({ok, [3, 3, 3]}, py:async_gather(Meet, Three#{timeout => 10_000})),
+    ?assertEqual({ok, [2.0]}, py:async_gather([{math, sqrt, [4]}], Three)),
+    ok = py:unregister_pool(gathers),
+    ?assertReason({bad_argument, _}, py:async_gather(Meet, Three)),
+    %% A thread that is bound has names of its own, and no loop.
+    {ok, Bound} = py:bind(new),
+    ?assertReason(not_supported, py:async_gather(Meet, #{context => Bound})),
+    ok = py:unbind(Bound).
 
 a_gather_is_answered_by_one_message(_Config) ->
     Tracer = spawn_link(fun() -> count_traces(0) end),

@@ -169,3 +169,13 @@ class Future:
 
 def future(value):
     return Future(value)
+
+
+_barriers = {}
+
+
+async def meet(place, count):
+    """Returns when so many are at that place."""
+    barrier = _barriers.setdefault(place, asyncio.Barrier(count))
+    await barrier.wait()
+    return count
