@@ -4,7 +4,7 @@
 
 -include("py_test.hrl").
 
--export([all/0, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([log/2]).
 -export([
     what_is_printed_goes_to_the_log/1,
@@ -17,24 +17,30 @@ all() ->
     [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
 
 is_test(Name) ->
-    not lists:member(Name, [module_info]).
+    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+
+init_per_suite(Config) ->
+    Started = py_test:start(Config),
+    case py:execution_mode() of
+        subinterp -> Started;
+        _ -> {skip, "this Python has no own-GIL sub-interpreters, or needs none"}
+    end.
+
+end_per_suite(_Config) -> ok.
 
 %% A restart with other settings.
 init_per_testcase(Case, Config) ->
     _ = application:stop(erlang_python),
     [ok = application:set_env(erlang_python, Key, Value) || {Key, Value} <- settings(Case)],
-    Started = py_test:start(Config),
+    {ok, _} = application:ensure_all_started(erlang_python),
     #{level := Level} = logger:get_primary_config(),
     ok = logger:set_primary_config(level, all),
     ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{to => self()}}),
-    case py:execution_mode() of
-        subinterp -> [{level, Level} | Started];
-        _ -> {skip, "this Python has no own-GIL sub-interpreters, or needs none"}
-    end.
+    [{level, Level} | Config].
 
 end_per_testcase(Case, Config) ->
     ok = logger:remove_handler(?MODULE),
-    ok = logger:set_primary_config(level, proplists:get_value(level, Config, notice)),
+    ok = logger:set_primary_config(level, proplists:get_value(level, Config)),
     _ = application:stop(erlang_python),
     [ok = application:unset_env(erlang_python, Key) || {Key, _} <- settings(Case)],
     %% Other suites may run in this node: Python is told of the settings anew.

@@ -163,6 +163,7 @@ printed_by(Fun) ->
             From ! {io_reply, As, ok},
             true = unlink(Pid),
             Text
+    after 5000 -> ct:fail("nothing was printed")
     end.
 
 log_records_reach_logger(_Config) ->
