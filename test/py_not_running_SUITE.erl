@@ -9,6 +9,7 @@
     running_and_queued_calls_hear_of_the_stop/1,
     whoever_waits_hears_of_the_stop/1,
     whoever_asks_one_that_ends_hears_of_the_stop/1,
+    python_that_waits_for_erlang_hears_of_the_stop/1,
     without_the_application_everything_says_not_running/1,
     before_the_first_start_everything_says_not_running/1
 ]).
@@ -115,6 +116,20 @@ whoever_asks_one_that_ends_hears_of_the_stop(_Config) ->
 has_mail(Server) ->
     {message_queue_len, Length} = process_info(whereis(Server), message_queue_len),
     Length > 0.
+
+python_that_waits_for_erlang_hears_of_the_stop(_Config) ->
+    Test = self(),
+    ok = py:register_function(life_waits, fun([]) ->
+        Test ! waits,
+        receive never -> ok end
+    end),
+    {ok, none} = py:call(py_life, begin_to_wait, []),
+    [ok = py_test:message(waits) || _ <- [1, 2]],
+    ok = py_test:stop(),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    Heard = {ok, [<<"RuntimeError">>, <<"RuntimeError">>]},
+    ok = py_test:eventually(fun() -> py:call(py_life, what_was_heard, []) =:= Heard end),
+    ?assertMatch(#{waiting_in_callbacks := 0}, py:stats()).
 
 without_the_application_everything_says_not_running(_Config) ->
     {ok, Ctx} = py_context:new(#{}),

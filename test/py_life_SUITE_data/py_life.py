@@ -93,3 +93,27 @@ def resident():
 
 async def hangs(scope, receive, send):
     await asyncio.sleep(60)
+
+
+heard = []
+
+
+async def _asks():
+    await erlang.async_call("life_waits")
+
+
+def begin_to_wait():
+    """A thread and a coroutine, neither of a job, that wait for Erlang until it says something."""
+
+    def listen(ask):
+        try:
+            ask()
+        except Exception as error:
+            heard.append(type(error).__name__)
+
+    for ask in (lambda: erlang.call("life_waits"), lambda: erlang.run(_asks())):
+        threading.Thread(target=listen, args=(ask,), daemon=True).start()
+
+
+def what_was_heard():
+    return heard

@@ -298,13 +298,22 @@ pub fn executor_gone(pid: &LocalPid) {
     tell_waiters_of(pid, || Answer::Gone);
 }
 
+/// All of them are gone, and so is who would have started others.
+pub fn all_gone() {
+    for (id, waiter) in waiters() {
+        waiter.tell(id, Answer::Gone);
+    }
+}
+
+fn waiters() -> Vec<(u64, Arc<Waiter>)> {
+    let waiters = lock(&WAITERS);
+    let all = waiters.iter().flatten();
+    all.map(|(id, it)| (*id, it.clone())).collect()
+}
+
 /// An answer to whoever waits for the process.
 fn tell_waiters_of(pid: &LocalPid, answer: impl Fn() -> Answer) {
-    let waiters: Vec<(u64, Arc<Waiter>)> = match &*lock(&WAITERS) {
-        Some(waiters) => waiters.iter().map(|(id, it)| (*id, it.clone())).collect(),
-        None => return,
-    };
-    for (id, waiter) in waiters {
+    for (id, waiter) in waiters() {
         let executor = lock(&waiter.executor).slot.clone();
         let is_its = executor.is_some_and(|slot| slot.pid() == pid);
         if is_its {

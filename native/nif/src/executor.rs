@@ -63,10 +63,13 @@ const MOST_IDLE: usize = 64;
 /// How long one looks for its next callback.
 const LOOK: Duration = Duration::from_micros(8);
 
-/// Executors belong to their manager: with another one, or none, they are gone.
+/// Executors belong to their manager: with another one, or none, they are gone, and so are the requests
+/// in its mailbox.
 pub fn set_manager(pid: Option<LocalPid>) {
-    *lock(&MANAGER) = pid;
+    *lock(&MANAGER) = None;
     lock(&EXECUTORS).clear();
+    callback::all_gone();
+    *lock(&MANAGER) = pid;
 }
 
 /// To a free executor, else to the manager. `false`: the application is not running.
