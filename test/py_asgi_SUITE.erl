@@ -245,7 +245,7 @@ stopping_the_application_stops_servers(_Config) ->
     ok = application:stop(erlang_python),
     %% It may have been told of the stop before its connection was closed.
     ?assert(py_http:is_closed(Socket) orelse py_http:is_closed(Socket)),
-    ?assert(refuses(Port)),
+    ok = py_test:eventually(fun() -> refuses(Port) end),
     %% What waited for Erlang then is in nobody's way now.
     {ok, _} = application:ensure_all_started(erlang_python),
     {_, Next} = serve(#{}),
