@@ -44,6 +44,7 @@ account(Owner) ->
     Account.
 
 alive() ->
+    ok = py_test:collect_if_free_threaded(),
     {ok, Count} = py:call(py_objects, alive, []),
     Count.
 

@@ -6,7 +6,7 @@
 
 -export([start/1, start_on/2, stop_driver/0, stop/0, export_python/1, add_path/1, root/0]).
 -export([with_numpy/1, use_venv/0, leave_venv/0]).
--export([reason/1, eventually/1, eventually/2, milliseconds/1, median/1]).
+-export([reason/1, collect_if_free_threaded/0, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
 -export([holding_gil/1, begun/1, ended/1, occupy/2, release/1, pool_threads/1, workers/1]).
 -export([peer/1, peer/2, stop_peer/1, run_node/2]).
@@ -111,6 +111,15 @@ eventually(Fun, Left) ->
         _ ->
             timer:sleep(10),
             eventually(Fun, Left - 10)
+    end.
+
+%% Without a GIL an object that one thread made and another one dropped is freed when the first one runs
+%% again, or by a collection.
+-spec collect_if_free_threaded() -> ok.
+collect_if_free_threaded() ->
+    case py:execution_mode() of
+        free_threaded -> {ok, _} = py:gc(), ok;
+        _ -> ok
     end.
 
 %% How long it took, and what came of it.
