@@ -24,6 +24,8 @@ pub struct Thread {
     ident: u64,
     /// The jobs it runs, innermost last.
     jobs: Mutex<Vec<Arc<Ticket>>>,
+    /// How many imports it is in, one within the other.
+    imports: Mutex<usize>,
     /// Jobs of the very process that runs this thread's callback: they nest here.
     inbox: Mutex<VecDeque<Box<Job>>>,
     /// Lowest address of its stack.
@@ -46,12 +48,18 @@ pub fn here() -> Arc<Thread> {
     })
 }
 
+/// The calling thread if it has ever run a job or waited for Erlang.
+pub fn known() -> Option<Arc<Thread>> {
+    HERE.with(|here| here.borrow().clone())
+}
+
 impl Thread {
     fn current() -> Self {
         Thread {
             member: Arc::new(Member::current()),
             ident: pyrt::thread::ident(),
             jobs: Mutex::new(Vec::new()),
+            imports: Mutex::new(0),
             inbox: Mutex::new(VecDeque::new()),
             stack_end: pyrt::thread::stack_end(),
             seat: Seat::take(),
@@ -120,6 +128,29 @@ impl Thread {
             body();
         }
         innermost
+    }
+
+    /// Runs `body`, which imports, on the calling thread: this one.
+    pub fn while_importing<T>(&self, body: impl FnOnce() -> T) -> T {
+        struct Inside<'a>(&'a Thread);
+        impl Drop for Inside<'_> {
+            fn drop(&mut self) {
+                *lock(&self.0.imports) -= 1;
+            }
+        }
+        *lock(&self.imports) += 1;
+        let _inside = Inside(self);
+        body()
+    }
+
+    /// Runs `body` unless this thread is in `while_importing`, and before it can begin with that.
+    pub fn unless_importing(&self, body: impl FnOnce()) -> bool {
+        let imports = lock(&self.imports);
+        let free = *imports == 0;
+        if free {
+            body();
+        }
+        free
     }
 
     pub fn nest(&self, job: Box<Job>) {

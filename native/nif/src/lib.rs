@@ -33,6 +33,7 @@ mod nifs;
 mod out;
 mod pool;
 mod posix;
+mod py_imports;
 mod py_module;
 mod py_output;
 mod py_send;

@@ -16,7 +16,7 @@ use crate::here::here;
 use crate::interp::{Interp, World};
 use crate::out::{self, write_list_header};
 use crate::{log, runtime};
-use crate::{py_output, py_send};
+use crate::{py_imports, py_output, py_send};
 
 /// The module's state in one interpreter.
 pub struct NodeModule {
@@ -26,7 +26,7 @@ pub struct NodeModule {
     cancelled: Kept,
 }
 
-static FUNCTIONS: [Function; 12] = [
+static FUNCTIONS: [Function; 13] = [
     function!(
         c"call",
         call_,
@@ -77,6 +77,11 @@ static FUNCTIONS: [Function; 12] = [
         c"sleep",
         py_output::sleep,
         c"sleep(seconds): blocks this thread, the GIL released"
+    ),
+    function!(
+        c"importing",
+        py_imports::importing,
+        c"importing(function, *args): calls it; this thread is not interrupted meanwhile"
     ),
     END,
 ];

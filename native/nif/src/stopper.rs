@@ -12,10 +12,14 @@ use pyrt::{Attached, contain};
 
 use crate::here;
 use crate::interp::Interp;
-use crate::ticket::Ticket;
+use crate::ticket::{Ticket, Why};
 
 /// How long the thread stays when there is nothing to do.
 const STAYS: Duration = Duration::from_secs(1);
+/// When a job whose thread imports is looked at again.
+const SOON: Duration = Duration::from_millis(10);
+/// An import that takes longer is interrupted like everything else.
+const IMPORTS: Duration = Duration::from_secs(60);
 /// Who has waited that long for a GIL is shut out.
 const SHUT_OUT: Duration = Duration::from_secs(5);
 
@@ -35,22 +39,48 @@ pub struct Stopper {
     more: Condvar,
 }
 
-/// Running jobs only, each once or again after a second: it has their bound (I8).
+/// Running jobs only, each once: it has their bound (I8).
 #[derive(Default)]
 struct Work {
-    tickets: Vec<Arc<Ticket>>,
+    orders: Vec<Order>,
     has_thread: bool,
+}
+
+/// A job to be stopped.
+struct Order {
+    ticket: Arc<Ticket>,
+    since: Instant,
+}
+
+impl Work {
+    /// The older one stays.
+    fn add(&mut self, order: Order) {
+        let same = |other: &&mut Order| Arc::ptr_eq(&other.ticket, &order.ticket);
+        match self.orders.iter_mut().find(same) {
+            Some(other) => other.since = other.since.min(order.since),
+            None => self.orders.push(order),
+        }
+    }
 }
 
 impl Stopper {
     /// The next jobs; `None`: there were none for some time, and the thread is to end.
-    fn next(&self) -> Option<Vec<Arc<Ticket>>> {
+    fn next(&self) -> Option<Vec<Order>> {
         let (mut work, _) = self
             .more
-            .wait_timeout_while(lock(&self.work), STAYS, |work| work.tickets.is_empty())
+            .wait_timeout_while(lock(&self.work), STAYS, |work| work.orders.is_empty())
             .unwrap_or_else(PoisonError::into_inner);
-        work.has_thread = !work.tickets.is_empty();
-        work.has_thread.then(|| std::mem::take(&mut work.tickets))
+        work.has_thread = !work.orders.is_empty();
+        work.has_thread.then(|| std::mem::take(&mut work.orders))
+    }
+
+    /// The rest is to be done a little later.
+    fn put_back(&self, rest: Vec<Order>) {
+        if !rest.is_empty() {
+            std::thread::sleep(SOON);
+            let mut work = lock(&self.work);
+            rest.into_iter().for_each(|order| work.add(order));
+        }
     }
 }
 
@@ -66,10 +96,10 @@ pub fn is_shut_out() -> bool {
 pub fn stop(interp: &Arc<Interp>, ticket: &Arc<Ticket>) {
     let stopper = &interp.stopper;
     let mut work = lock(&stopper.work);
-    if work.tickets.iter().any(|other| Arc::ptr_eq(other, ticket)) {
-        return;
-    }
-    work.tickets.push(ticket.clone());
+    work.add(Order {
+        ticket: ticket.clone(),
+        since: Instant::now(),
+    });
     stopper.more.notify_one();
     if work.has_thread {
         return;
@@ -78,18 +108,24 @@ pub fn stop(interp: &Arc<Interp>, ticket: &Arc<Ticket>) {
     work.has_thread = spawn_named("py-stop", move || run(&own)).is_ok();
     if !work.has_thread {
         // No thread to be had: it is told again.
-        work.tickets.clear();
+        work.orders.clear();
     }
 }
 
 fn run(interp: &Arc<Interp>) {
-    while let Some(tickets) = interp.stopper.next() {
-        let _ = contain("stopping jobs", || stop_all(interp, &tickets));
+    while let Some(mut orders) = interp.stopper.next() {
+        if contain("stopping jobs", || stop_all(interp, &mut orders)).is_err() {
+            orders.clear();
+        }
+        interp.stopper.put_back(orders);
     }
 }
 
-fn stop_all(interp: &Arc<Interp>, tickets: &[Arc<Ticket>]) {
-    let Some(_alive) = interp.hold() else { return };
+/// Leaves those that are to be told later.
+fn stop_all(interp: &Arc<Interp>, orders: &mut Vec<Order>) {
+    let Some(_alive) = interp.hold() else {
+        return orders.clear();
+    };
     let Some(mut state) = ThreadState::new(interp.python()) else {
         return;
     };
@@ -100,22 +136,35 @@ fn stop_all(interp: &Arc<Interp>, tickets: &[Arc<Ticket>]) {
     });
     state.attached(|py| {
         lock(&WAITING).retain(|waiting| waiting.interp != interp.number());
-        tickets.iter().for_each(|ticket| raise(py, interp, ticket));
+        orders.retain(|order| !carry_out(py, interp, order));
     });
 }
 
 /// Raises in the job's thread if the job is the innermost one there; one with another on top is
-/// told when that returns (`callback`). A thread that waits for Erlang is woken.
-fn raise(py: Attached<'_>, interp: &Interp, ticket: &Arc<Ticket>) {
+/// told when that returns (`callback`). A thread that waits for Erlang is woken. `false`: the thread
+/// imports, and is told when it is done, or should be.
+fn carry_out(py: Attached<'_>, interp: &Interp, order: &Order) -> bool {
+    let ticket = &order.ticket;
     let (Some(thread), Some(class)) = (ticket.thread(), interp.cancelled(py)) else {
-        return;
+        return true;
     };
     let thread: &here::Thread = &thread;
-    thread.while_innermost(ticket, || {
-        ticket.set_raised();
-        raise_in(py, thread.ident(), Some(&class));
-    });
+    let raise = || {
+        thread.while_innermost(ticket, || {
+            ticket.set_raised();
+            raise_in(py, thread.ident(), Some(&class));
+        });
+    };
+    // Nobody imports anything any more where the interpreter ends with its pool.
+    let ends = !interp.is_main() && matches!(ticket.why(), Some(Why::Died));
+    let told = if ends || order.since.elapsed() > IMPORTS {
+        raise();
+        true
+    } else {
+        thread.unless_importing(raise)
+    };
     thread.wake();
     // It may sleep in an event loop of its own.
     pyloop::interrupt(thread.ident());
+    told
 }

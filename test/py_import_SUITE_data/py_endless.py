@@ -1,0 +1,4 @@
+"""A module that is never done."""
+
+while True:
+    pass

@@ -1,0 +1,5 @@
+"""A module that is imported in no time."""
+
+
+def answer():
+    return 42

@@ -1,0 +1,9 @@
+"""A module that takes its time."""
+
+import py_imports
+
+py_imports.imported()
+
+
+def answer():
+    return 42
