@@ -31,11 +31,7 @@
     the_old_application_ends_after_its_requests/1
 ]).
 
-all() ->
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+all() -> py_test:cases(?MODULE).
 
 init_per_suite(Config) -> py_test:start(Config).
 

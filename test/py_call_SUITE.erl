@@ -58,10 +58,7 @@
 
 all() ->
     Last = there_is_no_hidden_limit,
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name), Name =/= Last] ++ [Last].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+    (py_test:cases(?MODULE) -- [Last]) ++ [Last].
 
 init_per_suite(Config) ->
     py_test:start(Config),

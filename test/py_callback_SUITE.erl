@@ -35,11 +35,7 @@
     names_of_ours_cannot_be_registered/1
 ]).
 
-all() ->
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite, add]).
+all() -> py_test:cases(?MODULE) -- [add].
 
 init_per_suite(Config) ->
     py_test:start(Config),

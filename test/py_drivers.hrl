@@ -8,11 +8,8 @@ all() ->
     [{group, thread}, {group, beam}].
 
 groups() ->
-    Cases = [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)],
+    Cases = py_test:cases(?MODULE),
     [{Driver, [], Cases} || Driver <- [thread, beam]].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
 
 init_per_suite(Config) -> py_test:start(Config).
 

@@ -17,15 +17,7 @@
     an_endless_import_is_stopped_after_a_minute/1
 ]).
 
-all() ->
-    [
-        those_who_give_up_leave_the_import_to_the_others,
-        an_import_goes_on_without_its_caller,
-        a_function_that_has_imported_is_stopped,
-        an_import_may_be_cancelled_at_any_moment,
-        an_interpreter_ends_in_the_midst_of_an_import,
-        an_endless_import_is_stopped_after_a_minute
-    ].
+all() -> py_test:cases(?MODULE).
 
 init_per_suite(Config) -> py_test:start(Config).
 

@@ -13,11 +13,7 @@
     a_converter_that_can_not_be_imported_is_logged/1
 ]).
 
-all() ->
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+all() -> py_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     Started = py_test:start(Config),

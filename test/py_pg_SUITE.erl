@@ -15,11 +15,7 @@
     handlers_call_erlang/1
 ]).
 
-all() ->
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+all() -> py_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     Data = proplists:get_value(data_dir, Config),

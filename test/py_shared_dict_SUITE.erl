@@ -26,11 +26,7 @@
 %% Each process has names of its own, so nothing is imported for others.
 -define(D, "__import__('erlang').SharedDict").
 
-all() ->
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+all() -> py_test:cases(?MODULE).
 
 init_per_suite(Config) -> py_test:start(Config).
 

@@ -36,11 +36,7 @@
 
 -define(MIB, 1_048_576).
 
-all() ->
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite, at_once]).
+all() -> py_test:cases(?MODULE) -- [at_once].
 
 init_per_suite(Config) ->
     Started = py_test:start(Config),

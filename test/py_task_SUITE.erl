@@ -33,11 +33,7 @@
     a_cancelled_reader_leaves_the_message_in_the_mailbox/1
 ]).
 
-all() ->
-    [Name || {Name, 1} <- ?MODULE:module_info(exports), is_test(Name)].
-
-is_test(Name) ->
-    not lists:member(Name, [module_info, init_per_suite, end_per_suite]).
+all() -> py_test:cases(?MODULE).
 
 init_per_suite(Config) ->
     Started = py_test:start(Config),

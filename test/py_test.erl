@@ -4,7 +4,7 @@
 %% Process: the test's own.
 -module(py_test).
 
--export([start/1, start_on/2, stop_driver/0, stop/0, export_python/1, add_path/1, root/0]).
+-export([cases/1, start/1, start_on/2, stop_driver/0, stop/0, export_python/1, add_path/1, root/0]).
 -export([with_numpy/1, use_venv/0, leave_venv/0]).
 -export([reason/1, collect_if_free_threaded/0, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
@@ -13,6 +13,11 @@
 
 %% No event of ours takes longer than this on a machine that works.
 -define(PATIENCE, 20_000).
+
+%% The cases of a suite: its functions with one argument.
+-spec cases(module()) -> [atom()].
+cases(Suite) ->
+    [Name || {Name, 1} <- Suite:module_info(exports)] -- [module_info, init_per_suite, end_per_suite].
 
 %% Starts the application, with the Python modules of all suites and of this one on `sys.path'.
 -spec start(ct_suite:ct_config()) -> ct_suite:ct_config().
