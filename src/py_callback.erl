@@ -7,7 +7,7 @@
 -behaviour(gen_server).
 
 -export([start_link/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% Started at once, so that the first callbacks find somebody.
 -define(READY, 2).
@@ -42,3 +42,8 @@ handle_info({'EXIT', Pid, _Why}, State) ->
     {noreply, State};
 handle_info(_Message, State) ->
     {noreply, State}.
+
+%% The executors end with this process: who waits for one of them is told.
+-spec terminate(term(), term()) -> ok.
+terminate(_Reason, _State) ->
+    py_nif:set_process(callback, undefined).

@@ -138,7 +138,7 @@ has_gil() -> ?NOT_LOADED.
 -spec python_version() -> binary().
 python_version() -> ?NOT_LOADED.
 
--spec set_process(courier | logger | callback, pid()) -> ok.
+-spec set_process(courier | logger | callback, pid() | undefined) -> ok.
 set_process(_What, _Pid) -> ?NOT_LOADED.
 
 -spec slot_new(GroupLeader :: pid()) -> slot().

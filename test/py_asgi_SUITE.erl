@@ -19,6 +19,7 @@
     stopping_lets_requests_be_answered/1,
     stopping_in_a_hurry_ends_requests/1,
     stopping_the_application_stops_servers/1,
+    stopping_the_application_lets_requests_be_answered/1,
     a_unix_socket_is_served_and_removed/1,
     several_workers_share_a_socket/1,
     connections_go_to_the_worker_with_the_fewest/1,
@@ -210,9 +211,18 @@ begun(Port) ->
 
 stopping_lets_requests_be_answered(_Config) ->
     {Server, Port} = serve(#{}),
+    answered_after(fun() -> py_asgi:stop(Server) end, Port).
+
+%% What its requests need of Erlang is there until then.
+stopping_the_application_lets_requests_be_answered(_Config) ->
+    {_, Port} = serve(#{}),
+    answered_after(fun() -> application:stop(erlang_python) end, Port),
+    {ok, _} = application:ensure_all_started(erlang_python).
+
+answered_after(Stop, Port) ->
     {Socket, Box} = begun(Port),
     Test = self(),
-    Stopper = spawn_link(fun() -> Test ! {self(), py_asgi:stop(Server)} end),
+    Stopper = spawn_link(fun() -> Test ! {self(), Stop()} end),
     %% Nobody listens any more, and still the request is answered.
     ok = py_test:eventually(fun() -> refuses(Port) end),
     Box ! <<"at last">>,

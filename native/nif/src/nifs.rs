@@ -85,12 +85,14 @@ fn python_version() -> String {
     pyrt::embed::version()
 }
 
+/// The manager of callbacks may be gone: `undefined`.
 #[rustler::nif]
-fn set_process(what: Term<'_>, pid: LocalPid) -> NifResult<Atom> {
+fn set_process(what: Term<'_>, pid: Term<'_>) -> NifResult<Atom> {
     match what.atom_to_string()?.as_str() {
-        "courier" => courier::set(pid),
-        "logger" => log::set(pid),
-        "callback" => executor::set_manager(Some(pid)),
+        "courier" => courier::set(pid.decode()?),
+        "logger" => log::set(pid.decode()?),
+        "callback" if pid.is_atom() => executor::set_manager(None),
+        "callback" => executor::set_manager(Some(pid.decode()?)),
         _ => return Err(rustler::Error::BadArg),
     }
     Ok(atoms::ok())
@@ -143,7 +145,6 @@ fn set_main_pool(pool: ResourceArc<PoolRef>) -> Atom {
 #[rustler::nif]
 fn clear_main_pool() -> Atom {
     runtime::set_main_pool(None);
-    executor::set_manager(None);
     atoms::ok()
 }
 
