@@ -49,7 +49,10 @@ start_pool(Mode, Name, Size) ->
 -spec stop_pool(atom()) -> ok | {error, py_error:reason()}.
 stop_pool(Name) ->
     case ask(fun() -> supervisor:terminate_child(?MODULE, {py_pool, Name}) end) of
-        ok -> ask(fun() -> supervisor:delete_child(?MODULE, {py_pool, Name}) end);
+        ok ->
+            %% Now, and not when the news of its end has come: nobody shall find it any more.
+            _ = ask(fun() -> py_registry:remove_pool(Name) end),
+            ask(fun() -> supervisor:delete_child(?MODULE, {py_pool, Name}) end);
         {error, not_running} -> {error, not_running};
         {error, not_found} -> {error, {bad_argument, <<"no such pool">>}}
     end.
