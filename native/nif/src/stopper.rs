@@ -149,6 +149,10 @@ fn carry_out(py: Attached<'_>, interp: &Interp, order: &Order) -> bool {
         return true;
     };
     let thread: &here::Thread = &thread;
+    if !thread.has_job(ticket) {
+        // It has ended, and what the thread imports is another's.
+        return true;
+    }
     let raise = || {
         thread.while_innermost(ticket, || {
             ticket.set_raised();
