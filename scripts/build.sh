@@ -26,25 +26,29 @@ ROWS
     unlock
 }
 
-# cargo_release TARGET [ARG…]: builds with the profile and the directory that --perf asks for.
-cargo_release() {
+# The profile of Cargo that native code is built with: release, perf (--perf) or dev, which builds in seconds
+# and is for tests that are repeated after each edit.
+profile=release
+
+# cargo_build TARGET [ARG…]: builds with `profile` into target/TARGET.
+cargo_build() {
     cargo_target=target/$1
     shift
-    if [ "$opt_perf" = yes ]; then
+    if [ "$profile" = perf ]; then
         RUSTFLAGS="${RUSTFLAGS:-} -C target-cpu=native" \
             cargo build --profile perf --target-dir "$cargo_target-perf" "$@"
     else
-        cargo build --release --target-dir "$cargo_target" "$@"
+        cargo build --profile "$profile" --target-dir "$cargo_target" "$@"
     fi
 }
 
-# built TARGET FILE: where cargo_release left FILE.
+# built TARGET FILE: where cargo_build left FILE.
 built() {
-    if [ "$opt_perf" = yes ]; then
-        printf '%s' "target/$1-perf/perf/$2"
-    else
-        printf '%s' "target/$1/release/$2"
-    fi
+    case $profile in
+        perf) printf '%s' "target/$1-perf/perf/$2" ;;
+        dev) printf '%s' "target/$1/debug/$2" ;;
+        *) printf '%s' "target/$1/$profile/$2" ;;
+    esac
 }
 
 build_loader() {
@@ -52,16 +56,16 @@ build_loader() {
 }
 
 make_loader() {
-    cargo_release loader -p loader && place "$(built loader libpy_loader.so)" priv/py_loader.so
+    cargo_build loader -p loader && place "$(built loader libpy_loader.so)" priv/py_loader.so
 }
 
 build_nif() {
-    step "native library for Python $py_version ($py_tag)" "build-nif-$py_tag" make_nif
+    step "native library for Python $py_version ($py_tag, $profile)" "build-nif-$py_tag" make_nif
 }
 
 make_nif() (
     export PYO3_PYTHON="$py_base" PYO3_BUILD_EXTENSION_MODULE=1
-    cargo_release "$py_tag" -p nif &&
+    cargo_build "$py_tag" -p nif &&
         place "$(built "$py_tag" libpy_nif.so)" "priv/py_nif-$py_tag.so"
 )
 

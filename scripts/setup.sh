@@ -51,15 +51,18 @@ need_for_build() {
     [ -n "$pythons" ] || missing="$missing python3 python3-dev python3-venv"
 }
 
+# Only for the kinds of tests in `want`.
 need_for_test() {
-    need_otp common_test eunit proper meck
-    need_proper_headers
-    need_command elixir elixir
-    need_venv_package
+    if wanted ct; then
+        need_otp common_test eunit proper
+        need_proper_headers
+    fi
+    ! wanted elixir || need_command elixir elixir
+    if wanted ct || wanted python || wanted cpython; then need_venv_package; fi
 }
 
 need_for_check() {
-    need_otp dialyzer common_test eunit proper meck
+    need_otp dialyzer common_test eunit proper
     need_proper_headers
     need_command shellcheck shellcheck
     need_venv_package
@@ -102,9 +105,16 @@ setup() {
         bench_*) need_for_bench "${1#bench_}" ;;
     esac
     [ -z "$missing" ] || install_missing
-    [ "$1" != test ] || want_browser
+    [ "$1" != test ] || ! wants_browser || want_browser
     check_otp
     [ -n "$pythons" ] || no_python
+}
+
+# The one suite that drives a browser, or all of them.
+wants_browser() {
+    wanted ct || return 1
+    case "$want_suites," in , | *py_asgi_web_SUITE,*) return 0 ;; esac
+    return 1
 }
 
 browsers='chromium-headless-shell chromium chromium-browser google-chrome'

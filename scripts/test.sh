@@ -11,8 +11,10 @@ dev_test() {
     test_start=$now
     results='' notes='' unbuilt=' '
     sum_passed=0 sum_failed=0 sum_skipped=0
-    setup test
     sort_words
+    # Tests that are named are those one repeats after each edit.
+    [ -z "$words" ] || [ "$opt_release" = yes ] || profile=dev
+    setup test
     choose_pythons all
     # Tests that were asked for by name run on one Python, unless --all says otherwise.
     if [ -n "$words" ] && [ "$opt_all" = no ] && [ -z "$opt_pythons" ]; then

@@ -27,7 +27,7 @@ make_venv() {
 
 # Builds the wheel for the selected Python and puts it into its environment.
 install_wheel() {
-    step "wheel ($py_tag)" "wheel-$py_tag" make_wheel
+    step "wheel ($py_tag, $profile)" "wheel-$py_tag" make_wheel
 }
 
 make_wheel() {
@@ -35,7 +35,7 @@ make_wheel() {
     rm -rf "$wheel_dir"
     # A target directory of its own: maturin's environment differs from ours, and pyo3-ffi would
     # be compiled again at every change between the two.
-    "$venv/bin/maturin" build --release --interpreter "$py_base" --compatibility linux \
+    "$venv/bin/maturin" build --profile "$profile" --interpreter "$py_base" --compatibility linux \
         --target-dir "target/wheel-$py_tag" --out "$wheel_dir" &&
         "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps --no-index \
             --force-reinstall "$wheel_dir"/*.whl
