@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import contextvars
 import gc
+import math
+import random
 import subprocess
 import sys
 import weakref
@@ -15,6 +17,7 @@ import pytest
 import erlang
 
 Loop = asyncio.AbstractEventLoop
+INFINITY = math.inf
 
 
 def turn(loop: Loop) -> None:
@@ -106,6 +109,42 @@ def test_timers_fire_in_the_order_of_their_times_and_never_early(loop: Loop) -> 
     assert [when for when, _ in fired] == sorted(when for when, _ in fired)
     assert len(fired) == 5
     assert all(at >= when for when, at in fired)
+
+
+# All of them are over on any machine, however short it has been up.
+PAST = [-INFINITY, -1e300, -3e9, -2.5, -2.0, -1e-9, -1e-300, 0.0, 1e-300, 1e-10, 2e-10, 1e-9]
+NEVER = [1e12, 1e19, 1e300, INFINITY]
+
+
+@pytest.mark.parametrize("debug", [False, True], ids=["plain", "debug"])
+@pytest.mark.parametrize("later", [False, True], ids=["call_at", "call_later"])
+def test_timers_fire_in_the_order_of_their_times_also_before_the_clock_began(
+    loop: Loop, later: bool, debug: bool
+) -> None:
+    loop.set_debug(debug)
+    ran: list[float] = []
+    call, due = (loop.call_later, PAST[:5]) if later else (loop.call_at, PAST)
+    for time in NEVER:
+        call(time, pytest.fail, f"{time} has come")
+    for time in random.Random(7).sample(due, len(due)):
+        call(time, ran.append, time)
+    loop.stop()
+    loop.run_forever()
+    assert ran == due
+    # Those that never come do not keep the loop from sleeping for the others.
+    loop.call_later(0.001, loop.stop)
+    loop.run_forever()
+
+
+@pytest.mark.parametrize("way", ["call_at", "call_later"])
+def test_a_timer_at_no_number_fires_at_once(loop: Loop, way: str) -> None:
+    ran: list[str] = []
+    handle = getattr(loop, way)(math.nan, ran.append, way)
+    assert math.isnan(handle.when())
+    # Told to stop: to sleep until then is what asyncio can't.
+    loop.stop()
+    loop.run_forever()
+    assert ran == [way]
 
 
 def test_a_cancelled_timer_does_not_fire_and_lets_go_of_its_arguments(loop: Loop) -> None:

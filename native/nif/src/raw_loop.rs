@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use reactor::inbox::Wake;
 use reactor::poller::Waker;
-use reactor::{Host, Key, Reactor, Readiness, TimerKey, clock};
+use reactor::{Host, Key, Moment, Reactor, Readiness, TimerKey, clock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
@@ -216,7 +216,9 @@ impl RawLoop {
 
     /// At a nanosecond of the monotonic clock.
     pub fn call_at(&mut self, deadline: u64, id: Id) -> TimerKey {
-        let key = self.reactor.set_timer(deadline, Work::Due(id));
+        let key = self
+            .reactor
+            .set_timer(Moment::at_nanos(deadline), Work::Due(id));
         self.arm();
         key
     }

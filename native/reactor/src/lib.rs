@@ -48,6 +48,7 @@ pub mod turn;
 pub mod watch;
 
 pub use block_on::block_on;
+pub use clock::Moment;
 pub use desk::Call;
 pub use event_loop::EventLoop;
 pub use inbox::{Poster, Refused};

@@ -9,6 +9,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::clock::Moment;
 use crate::desk::{self, Order};
 use crate::key::Key;
 use crate::poller::Readiness;
@@ -148,7 +149,7 @@ fn contain(body: impl FnOnce()) {
 fn set_timer(reactor: &mut Turning, timer: Arc<Timer>) {
     let mut phase = timer.phase.lock();
     if *phase == Phase::New {
-        let key = reactor.set_timer(timer.deadline, Order::Due(timer.clone()));
+        let key = reactor.set_timer(Moment::at_nanos(timer.deadline), Order::Due(timer.clone()));
         *phase = Phase::Set(key);
     }
 }

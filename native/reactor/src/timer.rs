@@ -5,6 +5,7 @@
 //! that knows by itself that it was cancelled stays until it comes up or there are many (`sweep`).
 //! Equal deadlines fire in the order they were set. Thread: the loop's own.
 
+use crate::clock::Moment;
 use crate::key::{Key, Table};
 
 const ARITY: usize = 4;
@@ -18,7 +19,7 @@ pub type TimerKey = Key;
 /// A plain entry: moved about by the heap, owning nothing.
 #[derive(Clone, Copy)]
 struct Entry {
-    deadline: u64,
+    deadline: Moment,
     /// Keeps equal deadlines in order.
     order: u64,
     key: Key,
@@ -56,7 +57,7 @@ impl<T> Timers<T> {
         self.loads.is_empty()
     }
 
-    pub fn insert(&mut self, deadline: u64, load: T) -> TimerKey {
+    pub fn insert(&mut self, deadline: Moment, load: T) -> TimerKey {
         let key = self.loads.insert(load);
         self.set += 1;
         self.heap.push(Entry {
@@ -105,7 +106,7 @@ impl<T> Timers<T> {
         &mut self,
         is_stale: impl Fn(&T) -> bool,
         bin: &mut Vec<T>,
-    ) -> Option<u64> {
+    ) -> Option<Moment> {
         while let Some(&first) = self.heap.first() {
             match self.loads.get(first.key) {
                 Some(load) if !is_stale(load) => return Some(first.deadline),
@@ -118,7 +119,7 @@ impl<T> Timers<T> {
     }
 
     /// Takes the next timer that is due at `now`.
-    pub fn pop_due(&mut self, now: u64) -> Option<T> {
+    pub fn pop_due(&mut self, now: Moment) -> Option<T> {
         while let Some(&first) = self.heap.first() {
             if first.deadline > now {
                 return None;
@@ -205,7 +206,11 @@ mod tests {
         }
     }
 
-    fn next_of<T>(timers: &mut Timers<T>) -> Option<u64> {
+    fn at(seconds: u64) -> Moment {
+        Moment::at_seconds(seconds as f64)
+    }
+
+    fn next_of<T>(timers: &mut Timers<T>) -> Option<Moment> {
         timers.next_deadline(|_| false, &mut Vec::new())
     }
 
@@ -215,7 +220,7 @@ mod tests {
         let flags: Vec<_> = (0..1000).map(|_| Cell::new(false)).collect();
         let mut timers = Timers::default();
         for (n, flag) in flags.iter().enumerate() {
-            timers.insert(n as u64, flag);
+            timers.insert(at(n as u64), flag);
         }
         let (mut swept, mut stale) = (0, 0);
         for flag in flags.iter().take(900) {
@@ -230,9 +235,12 @@ mod tests {
         assert_eq!(timers.len(), 1000 - swept);
         assert!(timers.heap.len() <= 2 * 100 + FEW);
         let mut bin = Vec::new();
-        assert_eq!(timers.next_deadline(|flag| flag.get(), &mut bin), Some(900));
+        assert_eq!(
+            timers.next_deadline(|flag| flag.get(), &mut bin),
+            Some(at(900))
+        );
         assert_eq!(bin.len(), 900 - swept);
-        assert_eq!(std::iter::from_fn(|| timers.pop_due(1000)).count(), 100);
+        assert_eq!(std::iter::from_fn(|| timers.pop_due(at(1000))).count(), 100);
     }
 
     #[test]
@@ -242,11 +250,11 @@ mod tests {
         let mut model = Vec::new();
         for order in 0..5000_u64 {
             let deadline = next() % 500;
-            timers.insert(deadline, order);
+            timers.insert(at(deadline), order);
             model.push((deadline, order));
         }
         model.sort_unstable();
-        let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(500)).collect();
+        let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(at(500))).collect();
         let expected: Vec<_> = model.into_iter().map(|(_, order)| order).collect();
         assert_eq!(fired, expected);
     }
@@ -254,10 +262,10 @@ mod tests {
     #[test]
     fn a_timer_is_not_due_before_its_deadline() {
         let mut timers = Timers::default();
-        timers.insert(10, ());
-        assert_eq!(timers.pop_due(9), None);
-        assert_eq!(next_of(&mut timers), Some(10));
-        assert_eq!(timers.pop_due(10), Some(()));
+        timers.insert(at(10), ());
+        assert_eq!(timers.pop_due(at(9)), None);
+        assert_eq!(next_of(&mut timers), Some(at(10)));
+        assert_eq!(timers.pop_due(at(10)), Some(()));
         assert_eq!(next_of(&mut timers), None);
     }
 
@@ -266,7 +274,7 @@ mod tests {
         let mut next = numbers(3);
         let mut timers = Timers::default();
         let keys: Vec<_> = (0..10_000_u64)
-            .map(|n| (timers.insert(next() % 1000, n), n))
+            .map(|n| (timers.insert(at(next() % 1000), n), n))
             .collect();
         for (key, n) in &keys {
             if n % 10 != 0 {
@@ -275,7 +283,7 @@ mod tests {
             }
         }
         assert!(timers.heap.len() <= 2 * timers.len() + FEW);
-        let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(1000)).collect();
+        let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(at(1000))).collect();
         assert_eq!(fired.len(), 1000);
         assert!(fired.iter().all(|n| n % 10 == 0));
         assert!(timers.is_empty());
@@ -290,7 +298,7 @@ mod tests {
             match next() % 3 {
                 0 | 1 => {
                     let deadline = step + next() % 100;
-                    model.push((deadline, step, timers.insert(deadline, step)));
+                    model.push((deadline, step, timers.insert(at(deadline), step)));
                 }
                 _ if !model.is_empty() => {
                     let (_, load, key) = model.swap_remove((next() % model.len() as u64) as usize);
@@ -303,12 +311,12 @@ mod tests {
                 .first()
                 .is_some_and(|(deadline, ..)| *deadline <= step)
             {
-                assert_eq!(timers.pop_due(step), Some(model.remove(0).1));
+                assert_eq!(timers.pop_due(at(step)), Some(model.remove(0).1));
             }
-            assert_eq!(timers.pop_due(step), None);
+            assert_eq!(timers.pop_due(at(step)), None);
             assert_eq!(
                 next_of(&mut timers),
-                model.first().map(|(deadline, ..)| *deadline)
+                model.first().map(|(deadline, ..)| at(*deadline))
             );
         }
     }

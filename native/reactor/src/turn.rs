@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 
-use crate::clock;
+use crate::clock::{self, Moment};
 use crate::inbox::{Inbox, Poster, Wake};
 use crate::key::{Key, Table};
 use crate::poller::{Poller, Readiness, Waited, Waker};
@@ -156,7 +156,7 @@ impl<W, S> Reactor<W, S> {
         self.now
     }
 
-    pub fn set_timer(&mut self, deadline: u64, work: W) -> TimerKey {
+    pub fn set_timer(&mut self, deadline: Moment, work: W) -> TimerKey {
         self.timers.insert(deadline, work)
     }
 
@@ -164,10 +164,11 @@ impl<W, S> Reactor<W, S> {
         self.timers.cancel(key)
     }
 
-    /// When the next timer is due; for a driver that waits in its own way, and that cancels by key:
+    /// The nanosecond at which the next timer is due; for a driver that waits in its own way, and that cancels by key:
     /// none of its timers is stale.
     pub fn next_deadline(&mut self) -> Option<u64> {
-        self.timers.next_deadline(|_| false, &mut Vec::new())
+        let next = self.timers.next_deadline(|_| false, &mut Vec::new());
+        next.map(Moment::nanos)
     }
 
     /// For a driver that waits in its own way: the loop sleeps from now on, and posts make its
@@ -201,7 +202,7 @@ impl<W, S> Reactor<W, S> {
         self.ready.append(&mut self.urgent);
         self.ready.append(&mut self.due);
         let mut timers = Vec::with_capacity(self.timers.len());
-        while let Some(work) = self.timers.pop_due(u64::MAX) {
+        while let Some(work) = self.timers.pop_due(Moment::LAST) {
             timers.push(work);
         }
         let keys: Vec<_> = self.sources.iter_mut().map(|(key, _)| key).collect();
@@ -245,7 +246,8 @@ impl<W, S> Reactor<W, S> {
     fn take_due(&mut self) {
         if !self.timers.is_empty() {
             self.now = clock::now();
-            while let Some(work) = self.timers.pop_due(self.now) {
+            let now = Moment::at_nanos(self.now);
+            while let Some(work) = self.timers.pop_due(now) {
                 self.due.push_back(work);
             }
         }
@@ -335,7 +337,7 @@ impl<W, S> Reactor<W, S> {
                 .timers
                 .next_deadline(|work| host.is_stale(work), &mut bin);
             if bin.is_empty() {
-                return deadline.map(|deadline| deadline.saturating_sub(clock::now()));
+                return deadline.map(|deadline| deadline.nanos().saturating_sub(clock::now()));
             }
             // What is dropped may make work.
             host.discard(self, bin, false);

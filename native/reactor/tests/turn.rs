@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use reactor::{EventLoop, Host, Key, Outcome, Reactor, Readiness, Refused, clock};
+use reactor::{EventLoop, Host, Key, Moment, Outcome, Reactor, Readiness, Refused, clock};
 
 type Work = Box<dyn FnOnce(&mut Recorder, &mut Reactor<Job, &'static str>) + Send>;
 
@@ -161,7 +161,7 @@ fn a_closed_descriptor_with_a_living_twin_does_not_spin_the_loop() {
         reactor.push(note("turn"));
         reactor.turn(&mut host).unwrap();
     }
-    reactor.set_timer(clock::now() + 20_000_000, note("timer"));
+    reactor.set_timer(Moment::at_nanos(clock::now() + 20_000_000), note("timer"));
     let waits = host.waits;
     while host.seen.last().map(String::as_str) != Some("timer") {
         reactor.turn(&mut host).unwrap();
@@ -177,7 +177,7 @@ fn check_timers(old_kernel: bool) {
     }
     for delay in [250_000, 1_000_000, 3_300_000] {
         let deadline = clock::now() + delay;
-        reactor.set_timer(deadline, note("due"));
+        reactor.set_timer(Moment::at_nanos(deadline), note("due"));
         host.seen.clear();
         while host.seen.is_empty() {
             reactor.turn(&mut host).unwrap();
@@ -191,7 +191,7 @@ fn check_timers(old_kernel: bool) {
 fn a_timer_set_for_now_runs_in_the_next_turn_after_what_was_made_ready() {
     let (mut host, mut reactor) = parts();
     reactor.push(Job(Box::new(|_, reactor| {
-        reactor.set_timer(0, note("timer"));
+        reactor.set_timer(Moment::at_nanos(0), note("timer"));
         reactor.push(note("ready"));
     })));
     reactor.turn(&mut host).unwrap();
@@ -240,7 +240,7 @@ fn work_that_makes_work_leaves_room_for_descriptors() {
 fn a_million_timers_due_at_once_all_fire() {
     let (mut host, mut reactor) = parts();
     for _ in 0..1_000_000 {
-        reactor.set_timer(1, note("t"));
+        reactor.set_timer(Moment::at_nanos(1), note("t"));
     }
     reactor.turn(&mut host).unwrap();
     assert_eq!(host.seen.len(), 1_000_000);
@@ -315,7 +315,7 @@ fn what_is_suspended_is_dropped_when_the_loop_stops() {
     let own = start();
     own.post(Job(Box::new(move |_, reactor| {
         let never = Job(Box::new(move |_, _| drop(tx)));
-        reactor.set_timer(u64::MAX, never);
+        reactor.set_timer(Moment::LAST, never);
     })))
     .ok()
     .unwrap();

@@ -371,7 +371,7 @@ pub(super) fn step<'py>(
         || !(core.guests.borrow().is_empty() && core.reactor(LoopReactor::rest));
     let next = match core.reactor(LoopReactor::next_deadline) {
         _ if again => 0,
-        Some(deadline) => deadline.max(1) as i64,
+        Some(deadline) => i64::try_from(deadline.max(1)).unwrap_or(i64::MAX),
         None => -1,
     };
     Obj::int(py, next)

@@ -7,7 +7,7 @@ use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::{Attached, Flag, Member, Obj, PyError, PyResult};
-use reactor::{Key, clock};
+use reactor::{Key, Moment, clock};
 
 use super::{Foreign, LoopCore, Work};
 use crate::handle::{Plain, Timer};
@@ -122,7 +122,7 @@ impl LoopCore {
 
     /// Sets a timer, on the loop's thread.
     pub(super) fn set_timer(&self, call: Call<Timer>) {
-        let deadline = clock::from_seconds(call.extra().when);
+        let deadline = Moment::at_seconds(call.extra().when);
         call.extra().set.set(true);
         self.reactor(|reactor| reactor.set_timer(deadline, Work::Due(call)));
     }
@@ -210,7 +210,7 @@ pub(super) fn schedule<'py>(
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
     core.check_here(args.py())?;
-    let deadline = clock::from_seconds(args.want(1, "when")?.as_f64()?);
+    let deadline = Moment::at_seconds(args.want(1, "when")?.as_f64()?);
     let work = Work::Other(Foreign(Member::new(args.want(0, "handle")?.clone())));
     let key = core.reactor(|reactor| reactor.set_timer(deadline, work));
     Obj::int(args.py(), key.to_u64() as i64)
