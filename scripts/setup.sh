@@ -113,7 +113,7 @@ setup() {
 # The one suite that drives a browser, or all of them.
 wants_browser() {
     wanted ct || return 1
-    case "$want_suites," in , | *py_asgi_web_SUITE,*) return 0 ;; esac
+    case "$want_suites " in ' ' | *py_asgi_web_SUITE' '*) return 0 ;; esac
     return 1
 }
 

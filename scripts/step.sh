@@ -4,6 +4,8 @@
 
 log_dir=$root/_build/log
 tail_lines=40
+# Which of the lanes of tasks.sh this is; empty outside of them.
+lane=''
 
 newline='
 '
@@ -58,35 +60,47 @@ stop_ticker() {
 
 # step LABEL LOG COMMAND [ARG…]: the status is the command's, the time is left in `step_time`.
 # COMMAND runs in a subshell without `errexit`: a function given here returns its own failures.
+# In a lane (tasks.sh) other steps run too, so its line is printed when it is over.
 step() {
     step_label=$1
     step_log=$log_dir/$2.log
     shift 2
     mkdir -p "$log_dir"
-    printf '  %-52s ' "$step_label"
+    [ -n "$lane" ] || printf '  %-52s ' "$step_label"
     clock
     step_start=$now
     step_status=0
-    if [ "$live" = yes ]; then
+    if [ "$live" = yes ] && [ -z "$lane" ]; then
         tick "$step_label" &
         ticker=$!
         trap 'stop_ticker; exit 130' INT TERM
     fi
     # A dumb terminal: rebar3 would put colours into the log.
     (export TERM=dumb && "$@") >"$step_log" 2>&1 </dev/null || step_status=$?
-    stop_ticker
-    trap - INT TERM
+    if [ -z "$lane" ]; then
+        stop_ticker
+        trap - INT TERM
+    fi
     clock
     step_time=$((now - step_start))
-    [ "$live" = no ] || printf '\r  %-52s ' "$step_label"
-    if [ "$step_status" -eq 0 ]; then
-        printf '%sok%s      %8s\n' "$green" "$plain" "$(seconds "$step_time")"
-        return 0
+    step_start_of_line='' step_verdict="${green}ok$plain    "
+    [ "$live" = no ] || step_start_of_line=$(printf '\r\033[K')
+    [ "$step_status" -eq 0 ] || step_verdict="${red}failed$plain"
+    if [ -n "$lane" ] || [ "$live" = yes ]; then
+        printf '%s  %-52s %s  %8s\n' "$step_start_of_line" "$step_label" "$step_verdict" "$(seconds "$step_time")"
+    else
+        printf '%s  %8s\n' "$step_verdict" "$(seconds "$step_time")"
     fi
-    printf '%sfailed%s  %8s\n' "$red" "$plain" "$(seconds "$step_time")"
-    printf '%s--- the end of %s%s\n' "$dim" "$step_log" "$plain"
-    tail -n "$tail_lines" "$step_log" | sed 's/^/  | /'
+    [ "$step_status" -ne 0 ] || return 0
+    show_failure "$step_log"
     return "$step_status"
+}
+
+# show_failure LOG: what the runner itself calls a failure, then the end of the log.
+show_failure() {
+    grep -a -A 12 '^FAILED' "$1" | head -n 80 | sed 's/^/  | /'
+    printf '%s--- the end of %s%s\n' "$dim" "$1" "$plain"
+    tail -n "$tail_lines" "$1" | sed 's/^/  | /'
 }
 
 # step_or_exit LABEL LOG COMMAND [ARG…]

@@ -1,16 +1,19 @@
 # shellcheck shell=sh
-# Runs every kind of test on the Pythons found and sums them up in the last line.
+# Runs every kind of test on the Pythons found, side by side, and sums them up in the last line.
 #
-# One node per Python: a libpython can't be exchanged within a process.
+# One node per suite of Common Test: a libpython can't be exchanged within a process, and what one suite breaks
+# is not what another one meets.
 
 # A runner that takes longer hangs; its end is a failure. In seconds.
 runner_limit=${DEV_RUNNER_LIMIT:-1200}
+# More lanes than cores: builds and tests also wait.
+test_lanes=3
+# More options of pytest and of cargo test.
+python_options='' rust_options=''
 
 dev_test() {
     clock
     test_start=$now
-    results='' notes='' unbuilt=' '
-    sum_passed=0 sum_failed=0 sum_skipped=0
     sort_words
     # Tests that are named are those one repeats after each edit.
     [ -z "$words" ] || [ "$opt_release" = yes ] || profile=dev
@@ -20,15 +23,10 @@ dev_test() {
     if [ -n "$words" ] && [ "$opt_all" = no ] && [ -z "$opt_pythons" ]; then
         chosen=$(first_line "$chosen")
     fi
-    if wanted ct || wanted elixir; then build_for_test; fi
-    test_scope=all
-    while read_python; do
-        test_on_python "$test_scope"
-        [ "$opt_all" = yes ] || test_scope=smoke
-    done <<ROWS
-$chosen
-ROWS
-    [ -n "$words$opt_pythons" ] || test_on_twins
+    lock
+    begin_results
+    plan_tests
+    run_tasks "$test_lanes"
     note_refused
     print_summary
 }
@@ -61,7 +59,7 @@ WORDS
 add_suite() {
     add_suite_file=test/${1##*/}.erl
     [ -f "$add_suite_file" ] || usage_error "there is no $add_suite_file"
-    want_suites=$want_suites${want_suites:+,}${add_suite_file%.erl}
+    want_suites="$want_suites${want_suites:+ }${add_suite_file%.erl}"
 }
 
 wanted() {
@@ -69,68 +67,126 @@ wanted() {
     return 1
 }
 
-# What does not build is one failure; what does not depend on it is tested all the same.
-# Leaves in `unbuilt` the tags of the Pythons for which no node can run.
-build_for_test() {
-    lock
-    build_loader || build_failed loader "$chosen"
+# Adds the tasks, what takes longest first.
+plan_tests() {
+    tasks=''
+    say "Python $(printf '%s\n' "$chosen" | cut -f 2 | paste -s -d ' ' -)"
+    plan_scope=all
     while read_python; do
-        build_nif || build_failed "native library" "$py_tag"
+        plan_builds "$plan_scope"
+        [ "$opt_all" = yes ] || plan_scope=smoke
     done <<ROWS
 $chosen
 ROWS
-    build_erlang || build_failed "Erlang modules" "$chosen"
-    unlock
+    plan_scope=all
+    while read_python; do
+        plan_runs "$plan_scope"
+        [ "$opt_all" = yes ] || plan_scope=smoke
+    done <<ROWS
+$chosen
+ROWS
+    [ -n "$words$opt_pythons" ] || plan_twins
 }
 
-# build_failed WHAT ROWS: no node can run for the tags that the rows begin with.
-build_failed() {
-    record build - 0 1 0 "$step_time" "$1: see $step_log"
-    unbuilt="$unbuilt$(printf '%s\n' "$2" | cut -f 1 | tr '\n' ' ')"
+needs_node() {
+    wanted ct || wanted elixir
 }
 
-# can_run_node RUNNER, for the selected Python.
-can_run_node() {
-    case $unbuilt in
-        *" $py_tag "*) note "$1 on $py_version: its node did not build" && return 1 ;;
+needs_wheel() {
+    wanted python || { [ "$1" = all ] && wanted cpython; }
+}
+
+# plan_builds all|smoke, for the selected Python: nobody waits for the link of a library that is tested for a minute.
+plan_builds() {
+    plan_profile=$profile
+    [ "$1" = all ] || plan_profile=dev
+    if needs_node; then
+        task "nif-$py_tag" '' build_for "$py_tag" "$plan_profile" nif
+        task erlang '' build_for "$py_tag" "$profile" erlang
+        task loader '' build_for "$py_tag" "$profile" loader
+        ! wanted ct || task suites erlang build_for "$py_tag" "$profile" suites
+    fi
+    if wanted ct || needs_wheel "$1"; then
+        task "venv-$py_tag" '' build_for "$py_tag" "$plan_profile" packages
+    fi
+    if needs_wheel "$1"; then
+        task "wheel-$py_tag" "venv-$py_tag" build_for "$py_tag" "$plan_profile" wheel
+    fi
+}
+
+# plan_runs all|smoke, for the selected Python.
+plan_runs() {
+    node_needs="loader erlang nif-$py_tag"
+    if wanted ct; then
+        rm -rf "_build/test/claims-$py_tag"
+        task "ct-$py_tag-1" "$node_needs suites venv-$py_tag" run_for "$py_tag" test_ct "$1" "$py_tag" 1
+        ! several_suites "$1" ||
+            task "ct-$py_tag-2" "$node_needs suites venv-$py_tag" run_for "$py_tag" test_ct "$1" "$py_tag" 2
+    fi
+    ! wanted python || task "python-$py_tag" "wheel-$py_tag" run_for "$py_tag" test_python "$1"
+    [ "$1" = all ] || return 0
+    ! wanted rust || task "rust-$py_tag" '' run_for "$py_tag" test_rust
+    ! wanted cpython || task "cpython-$py_tag" "wheel-$py_tag" run_for "$py_tag" test_cpython
+    ! wanted elixir || task "elixir-$py_tag" "$node_needs" run_for "$py_tag" test_elixir
+    # These have nothing to do with Python: once is enough.
+    [ "$py_tag" = "${chosen%%"$tab"*}" ] || return 0
+    ! wanted dev || task dev '' run_for "$py_tag" test_dev
+    ! wanted rust || [ -n "$want_crates" ] || task loom '' run_for "$py_tag" test_loom
+}
+
+# several_suites all|smoke: enough for two runners.
+several_suites() {
+    case $want_suites in
+        '') [ "$1" = all ] ;;
+        *' '*) return 0 ;;
+        *) return 1 ;;
     esac
 }
 
-# test_on_python all|smoke, for the selected Python.
-test_on_python() {
-    say "${bold}Python $py_version$plain ($py_exe): $1"
-    if [ "$1" = all ]; then
-        ! wanted dev || test_dev
-        ! wanted rust || test_rust
-    fi
-    venv=''
-    if wanted ct || wanted python || wanted cpython; then
-        use_venv test || {
-            record python "$py_version" 0 1 0 "$step_time" "no packages: see $step_log"
-            venv=''
-        }
-    fi
-    ! wanted ct || test_ct "$1" "$py_tag"
-    have_wheel=''
-    ! wanted python || test_python "$1"
-    [ "$1" = smoke ] || ! wanted cpython || test_cpython
-    [ "$1" = smoke ] || ! wanted elixir || test_elixir
-}
-
 # A native library serves every release of its X.Y: the oldest one here proves it.
-test_on_twins() {
+plan_twins() {
+    wanted ct || return 0
     while read_python; do
-        say "${bold}Python $py_version$plain ($py_exe): smoke, with the library of $py_tag"
-        venv=''
-        test_ct smoke "$py_tag-$py_version"
+        rm -rf "_build/test/claims-$py_tag-$py_version"
+        task "ct-$py_tag-$py_version" "loader erlang nif-$py_tag suites" \
+            run_for "$py_version" test_ct smoke "$py_tag-$py_version" 1
     done <<ROWS
 $twins
 ROWS
 }
 
+# select_row TAG|VERSION: selects that Python, and its packages if they are there.
+select_row() {
+    select_python "$(printf '%s\n%s\n' "$chosen" "$twins" | awk -F '\t' -v want="$1" '
+        $1 == want || $2 == want { print; exit }')"
+    venv=$root/_build/venv/$py_tag
+    [ "$1" = "$py_tag" ] && [ -f "$venv/requirements-test" ] || venv=''
+}
+
+# build_for TAG PROFILE nif|erlang|loader|suites|packages|wheel: what does not build is one failure.
+build_for() {
+    select_row "$1"
+    profile=$2
+    case $3 in
+        packages) use_venv test ;;
+        wheel) install_wheel ;;
+        suites) step "Common Test suites" build-suites rebar3 ct --compile_only true ;;
+        *) "build_$3" ;;
+    esac || {
+        record build "$py_version" 0 1 0 "$step_time" "$3: see $step_log"
+        # Without a package index there is much to test still.
+        [ "$3" = packages ]
+    }
+}
+
+# run_for TAG|VERSION FUNCTION [ARG…]
+run_for() {
+    select_row "$1"
+    shift
+    "$@"
+}
+
 test_dev() {
-    # It has nothing to do with Python: once is enough.
-    want=$(printf '%s' " $want " | sed 's/ dev / /')
     counted dev "./dev itself" - test-dev sh test/dev/run.sh
 }
 
@@ -142,11 +198,10 @@ test_rust() {
         rust_crates='--workspace --exclude nif --exclude loader --exclude wheel'
     fi
     counted rust "Rust" "$py_version" "test-rust-$py_tag" run_rust
-    if [ -z "$want_crates" ] && [ -z "${loom_done:-}" ]; then
-        # It has nothing to do with Python: once is enough.
-        loom_done=yes
-        counted rust "Rust, all interleavings (loom)" - test-loom run_loom
-    fi
+}
+
+test_loom() {
+    counted rust "Rust, all interleavings (loom)" - test-loom run_loom
 }
 
 run_loom() {
@@ -163,74 +218,82 @@ run_rust() {
     # shellcheck disable=SC2086 # a list of options
     limited env PYO3_PYTHON="$py_base" PYTHON="$py_exe" \
         LD_LIBRARY_PATH="${py_lib%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-        cargo test --target-dir "target/$py_tag" --no-fail-fast $rust_crates
+        cargo test --target-dir "target/$py_tag" --no-fail-fast $rust_crates $rust_options
 }
 
-# test_ct all|smoke NAME: NAME is that of the logs.
+# test_ct all|smoke NAME N: NAME is that of the logs; the N-th of the runners that share the suites.
 test_ct() {
     ct_name=$2
-    can_run_node ct || return 0
     ct_suites=$want_suites
-    if [ "$1" = smoke ] && [ -z "$ct_suites" ]; then
-        ct_suites=test/py_smoke_SUITE
+    if [ -z "$ct_suites" ]; then
+        ct_suites='test/*_SUITE.erl'
+        [ "$1" = all ] || ct_suites=test/py_smoke_SUITE.erl
     fi
-    for ct_suite in ${ct_suites:-test/*_SUITE.erl}; do break; done
-    case ${ct_suite%.erl} in
-        *\**) note "ct: there is no suite in test/" && return 0 ;;
-        test/py_smoke_SUITE) [ -f test/py_smoke_SUITE.erl ] ||
-            { note "ct on $py_version: there is no test/py_smoke_SUITE.erl" && return 0; } ;;
-    esac
-    counted ct "Common Test" "$py_version" "test-ct-$ct_name" run_ct
+    counted ct "Common Test, runner $3" "$py_version" "test-ct-$ct_name-$3" run_ct
 }
 
+# Each suite is run by whoever takes it first.
 run_ct() {
-    set -- --logdir "_build/test/logs-$ct_name"
-    [ -z "$ct_suites" ] || set -- "$@" --suite "$ct_suites"
-    [ -z "$want_case" ] || set -- "$@" --case "$want_case"
+    ct_claims=_build/test/claims-$ct_name
+    ct_failed=0
+    mkdir -p "$ct_claims"
+    # shellcheck disable=SC2086 # a list, or a pattern
+    for ct_suite in $ct_suites; do
+        ct_suite=${ct_suite##*/}
+        ct_suite=${ct_suite%.erl}
+        mkdir "$ct_claims/$ct_suite" 2>/dev/null || continue
+        run_suite "$ct_suite" || ct_failed=1
+    done
+    # There may be fewer suites than runners.
+    printf 'runner at its end: 0 passed, 0 failed, 0 skipped\n'
+    return "$ct_failed"
+}
+
+run_suite() {
+    suite_logs=$root/_build/test/logs-$ct_name/$1
+    suite_output=$suite_logs/output.txt
+    suite_status=0
+    mkdir -p "$suite_logs"
     # What takes long is for who asks for everything.
     [ "$opt_all" = no ] || export PY_TEST_FULL=yes
-    limited env PYTHON="$py_exe" PY_TEST_VENV="$venv" rebar3 ct "$@"
+    limited env PYTHON="$py_exe" PY_TEST_VENV="$venv" ERL_CRASH_DUMP="$suite_logs/erl_crash.dump" \
+        erl -noinput -pa "$root/_build/test/lib/erlang_python/ebin" "$root/_build/test/lib/erlang_python/test" \
+        -eval 'py_ct:main()' -extra "$1" "$suite_logs" ${want_case:+"$want_case"} \
+        >"$suite_output" 2>&1 || suite_status=$?
+    cat "$suite_output"
+    [ "$suite_status" -ne 0 ] || return 0
+    if ! grep -aEq '^[0-9]+ passed, [1-9][0-9]* failed, [0-9]+ skipped$' "$suite_output"; then
+        printf 'FAILED %s: its node ended with status %d\n0 passed, 1 failed, 0 skipped\n' "$1" "$suite_status"
+    fi
+    return 1
 }
 
 test_python() {
-    for python_part in test/python pyproject.toml; do
-        [ ! -e "$python_part" ] || continue
-        note "python: there is no $python_part"
-        return 0
-    done
-    use_wheel || return 0
+    [ -n "$venv" ] || return 1
     python_scope=$1
     counted python "Python" "$py_version" "test-python-$py_tag" run_python
 }
 
-# Puts the wheel into the environment of the selected Python, once; no wheel is one failure.
-use_wheel() {
-    if [ -n "$venv" ] && [ -z "$have_wheel" ]; then
-        have_wheel=yes
-        install_wheel || {
-            have_wheel=no
-            record python "$py_version" 0 1 0 "$step_time" "no wheel: see $step_log"
-        }
-    fi
-    [ "$have_wheel" = yes ]
-}
-
 run_python() {
-    set --
-    [ "$python_scope" = all ] || set -- -m smoke
+    # shellcheck disable=SC2086 # a list of options
+    set -- $python_options
+    [ "$python_scope" = all ] || set -- "$@" -m smoke
+    # A file by itself is over before a second process has started.
+    [ -n "$want_files" ] || set -- "$@" -n 2 --dist worksteal
     while read -r python_file; do
         [ -z "$python_file" ] || set -- "$@" "$python_file"
     done <<FILES
 $want_files
 FILES
     [ -n "$want_files" ] || set -- "$@" test/python
+    [ "$opt_all" = no ] || export PY_TEST_FULL=yes
     # -P: the package comes from the wheel, not from the directory we are in.
-    limited "$venv/bin/python" -P -m pytest -q -ra --color=no "$@"
+    limited "$venv/bin/python" -P -m pytest -q -ra --color=no --durations=10 "$@"
 }
 
 # The asyncio suite that comes with Python, on our loop.
 test_cpython() {
-    use_wheel || return 0
+    [ -n "$venv" ] || return 1
     if ! "$venv/bin/python" -P -c 'import test.test_asyncio' 2>/dev/null; then
         note "cpython on $py_version: it comes without the package 'test'"
         return 0
@@ -243,11 +306,6 @@ run_cpython() {
 }
 
 test_elixir() {
-    if [ ! -f elixir/mix.exs ]; then
-        note "elixir: there is no elixir/mix.exs"
-        return 0
-    fi
-    can_run_node elixir || return 0
     counted elixir "Elixir" "$py_version" "test-elixir-$py_tag" run_elixir
 }
 
@@ -271,31 +329,45 @@ counted() {
     # shellcheck disable=SC2046 # three numbers
     set -- $("count_$counted_kind" "$step_log")
     counted_note=''
-    if [ "$counted_kind$counted_status" = python5 ]; then
-        counted_status=0
-    fi
     if [ "$counted_status" -ne 0 ] && [ "$2" -eq 0 ]; then
         set -- "$1" 1 "$3"
         counted_note="ended with status $counted_status: see $step_log"
-    elif [ $(($1 + $2 + $3)) -eq 0 ]; then
-        counted_note="no tests"
+    elif [ $(($1 + $2 + $3)) -eq 0 ] && ! had_nothing_left; then
+        set -- 0 1 0
+        counted_note="ran, and no test was counted: see $step_log"
     fi
     record "$counted_kind" "$counted_version" "$1" "$2" "$3" "$step_time" "$counted_note"
+    slowest_of "$step_log" >>"$results/slowest"
+    [ "$2" -eq 0 ]
+}
+
+# The other runner of Common Test took every suite.
+had_nothing_left() {
+    [ "$counted_kind" = ct ] && [ "$(wc -l <"$step_log")" -eq 1 ]
+}
+
+# Prints "SECONDS TEST", as Common Test's runner and pytest tell it.
+slowest_of() {
+    awk '$1 == "took" && NF == 3 { print $2, $3 }
+         $1 ~ /^[0-9.]+s$/ && $2 == "call" { print $1 + 0, $3 }' "$1"
+}
+
+# Where the lanes leave what they found.
+begin_results() {
+    results=$root/_build/test/results
+    rm -rf "$results"
+    mkdir -p "$results"
+    : >"$results/rows" && : >"$results/notes" && : >"$results/slowest"
 }
 
 # record RUNNER VERSION PASSED FAILED SKIPPED TIME NOTE
 record() {
-    results=$results$(printf '  %-8s %-9s %7d %7d %8d %10s  %s' \
-        "$1" "$2" "$3" "$4" "$5" "$(seconds "$6")" "$7")$newline
-    sum_passed=$((sum_passed + $3))
-    sum_failed=$((sum_failed + $4))
-    sum_skipped=$((sum_skipped + $5))
+    printf '%s|%s|%d|%d|%d|%d|%s\n' "$@" >>"$results/rows"
 }
 
-# note WHY: said once, however many Pythons it holds for.
+# note WHY
 note() {
-    case $notes in *": $*$newline"*) return 0 ;; esac
-    notes="$notes  not run: $*$newline"
+    printf 'not run: %s\n' "$*" >>"$results/notes"
 }
 
 note_refused() {
@@ -311,15 +383,30 @@ print_summary() {
     clock
     printf '\n%s  %-8s %-9s %7s %7s %8s %10s%s\n' \
         "$bold" runner Python passed failed skipped time "$plain"
-    printf '%s' "$results"
+    sum_passed=0 sum_failed=0 sum_skipped=0
+    while IFS='|' read -r row_kind row_version row_passed row_failed row_skipped row_time row_note; do
+        printf '  %-8s %-9s %7d %7d %8d %10s  %s\n' "$row_kind" "$row_version" \
+            "$row_passed" "$row_failed" "$row_skipped" "$(seconds "$row_time")" "$row_note"
+        sum_passed=$((sum_passed + row_passed))
+        sum_failed=$((sum_failed + row_failed))
+        sum_skipped=$((sum_skipped + row_skipped))
+    done <"$results/rows"
     printf '  %-8s %-9s %7d %7d %8d %10s\n' total '' \
         "$sum_passed" "$sum_failed" "$sum_skipped" "$(seconds $((now - test_start)))"
-    printf '%s' "$notes"
+    # What holds for each of several Pythons is said once.
+    sort -u "$results/notes" | sed 's/^/  /'
+    print_slowest
     say "  logs: $log_dir, _build/test/logs-*"
     if [ "$sum_skipped" -gt 0 ]; then
         say "$sum_passed passed, $sum_failed failed, $sum_skipped skipped"
     else
         say "$sum_passed passed, $sum_failed failed"
     fi
-    [ "$sum_failed" -eq 0 ]
+    [ "$sum_failed" -eq 0 ] && [ "$sum_passed" -gt 0 ]
+}
+
+print_slowest() {
+    [ -z "$words" ] && [ -s "$results/slowest" ] || return 0
+    say "  slowest:"
+    sort -rn "$results/slowest" | head -n 10 | awk '{ printf "  %8.1f s  %s\n", $1, $2 }'
 }

@@ -13,15 +13,14 @@ valgrind_tests='erlang and not leaves_nothing_behind'
 dev_valgrind() {
     clock
     test_start=$now
-    results='' notes='' sum_passed=0 sum_failed=0 sum_skipped=0
     setup valgrind
     sort_words
+    begin_results
     choose_pythons newest
     select_python "$(first_line "$chosen")"
     use_venv test || exit 1
-    have_wheel=''
-    use_wheel || exit 1
-    counted python "Python under valgrind" "$py_version" "test-valgrind-$py_tag" run_valgrind
+    install_wheel || exit 1
+    counted python "Python under valgrind" "$py_version" "test-valgrind-$py_tag" run_valgrind || :
     print_summary
 }
 

@@ -20,6 +20,8 @@ ln -s "$project/scripts" "$root/scripts"
 opt_release=no opt_all=no opt_all_pythons=no opt_pythons='' words=''
 # shellcheck source=scripts/step.sh
 . "$project/scripts/step.sh"
+# shellcheck source=scripts/tasks.sh
+. "$project/scripts/tasks.sh"
 # shellcheck source=scripts/setup.sh
 . "$project/scripts/setup.sh"
 # shellcheck source=scripts/pythons.sh
@@ -73,6 +75,8 @@ contains() {
 . "$here/test_build.sh"
 # shellcheck source=test/dev/test_count.sh
 . "$here/test_count.sh"
+# shellcheck source=test/dev/test_tasks.sh
+. "$here/test_tasks.sh"
 # shellcheck source=test/dev/test_words.sh
 . "$here/test_words.sh"
 
