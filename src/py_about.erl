@@ -48,7 +48,9 @@ adopt(About) -> logger:set_process_metadata(metadata(About)).
 metadata(undefined) ->
     #{};
 metadata(About) ->
-    case binary_to_term(About, [safe]) of
-        {undefined, _ReplyTo, Metadata} -> Metadata;
-        {TraceId, _ReplyTo, Metadata} -> Metadata#{trace_id => TraceId}
+    case py_term:decode(About) of
+        {ok, {undefined, _ReplyTo, Metadata}} when is_map(Metadata) -> Metadata;
+        {ok, {TraceId, _ReplyTo, Metadata}} when is_map(Metadata) -> Metadata#{trace_id => TraceId};
+        %% Not readable, or forged by Python code: nothing is known.
+        _ -> #{}
     end.

@@ -120,7 +120,12 @@ choose(Pool, _Bound) -> Pool.
 %% A tuple is the answer itself; a binary is its encoding.
 -spec decode(ok | tuple() | binary()) -> answer().
 decode(Answer) when is_tuple(Answer) -> Answer;
-decode(Answer) when is_binary(Answer) -> binary_to_term(Answer, [safe]);
+decode(Answer) when is_binary(Answer) ->
+    try
+        binary_to_term(Answer, [safe])
+    catch
+        error:badarg -> {error, py_term:unknown()}
+    end;
 decode(ok) -> ok.
 
 %% The reason of a refusal.

@@ -28,14 +28,26 @@ handle_cast(_Request, State) ->
     {noreply, State}.
 
 -spec handle_info(term(), State) -> {noreply, State}.
-handle_info({relay, To, [], Bytes}, State) ->
-    {noreply, deliver(To, binary_to_term(Bytes, [safe]), State)};
-handle_info({relay, To, [Tag, Ref], Bytes}, State) ->
-    {noreply, deliver(To, {Tag, Ref, binary_to_term(Bytes, [safe])}, State)};
+handle_info({relay, To, Head, Bytes}, State) ->
+    {noreply, relay(To, Head, py_term:decode(Bytes), State)};
 handle_info({forward, To, Message}, State) ->
     {noreply, deliver(To, Message, State)};
 handle_info(_Message, State) ->
     {noreply, State}.
+
+%% Whoever waits for an answer gets the error as one. Nobody waits for a message: it is logged and dropped.
+relay(To, [], {ok, Message}, State) ->
+    deliver(To, Message, State);
+relay(To, [], {error, Why}, State) ->
+    Text = "a message of Python to ~0tp was dropped. ~ts",
+    ok = logger:warning(Text, [To, py_error:format(Why)], #{domain => [python]}),
+    State;
+relay(To, [Tag, Ref], {ok, Answer}, State) ->
+    deliver(To, {Tag, Ref, Answer}, State);
+relay(To, [Tag, Ref], {error, _} = Error, State) ->
+    %% The last message of a stream.
+    _ = Tag =:= py_stream andalso py_call:stream_cancel(Ref),
+    deliver(To, {Tag, Ref, Error}, State).
 
 %% Python names the destination, and one wrong name must not cost the others their messages.
 deliver(To, Message, State) ->

@@ -170,8 +170,11 @@ await(#run{key = Key, runner = Runner} = Run) ->
     receive
         {Key, Answer} ->
             ok = py_dag_runner:stop(Runner),
-            answer(Run, binary_to_term(Answer, [safe]))
+            decoded(Run, py_term:decode(Answer))
     end.
+
+decoded(Run, {ok, Answer}) -> answer(Run, Answer);
+decoded(#run{inputs = Inputs}, {error, _} = Error) when is_map(Inputs) -> Error.
 
 %% Every node that has not ended ends now; who awaits the run is told `{error, cancelled}'.
 -spec cancel(run_ref()) -> ok.

@@ -8,8 +8,11 @@
 last() ->
     case py_nif:last_error(py_call:slot()) of
         undefined -> undefined;
-        Bytes -> described(binary_to_term(Bytes, [safe]))
+        Bytes -> told(py_term:decode(Bytes))
     end.
+
+told({ok, Details}) -> described(Details);
+told({error, _}) -> undefined.
 
 %% Python's own `traceback' module writes the text; should even that fail, the story is told
 %% without source lines.

@@ -67,7 +67,7 @@ handle_cast(_Message, State) -> {noreply, State}.
 
 -spec handle_info(record() | term(), state()) -> {noreply, state()}.
 handle_info({py_log, Level, Name, Message, Meta, About}, #{logged := Logged} = State) when
-    is_integer(Level), is_binary(Name), is_binary(Message), is_map(Meta)
+    is_integer(Level), is_binary(Name), is_binary(Message), is_map(Meta), is_binary(About) orelse About =:= undefined
 ->
     ok = logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta, About)),
     {noreply, shed(State#{logged := Logged + 1})};

@@ -31,6 +31,9 @@ fits(Term) when is_tuple(Term) -> fits(tuple_to_list(Term));
 fits(Term) when is_map(Term) ->
     lists:all(fun(Key) -> is_atom(Key) orelse is_binary(Key) end, maps:keys(Term)) andalso
         fits(maps:values(Term));
+fits(Term) when is_function(Term) ->
+    %% A closure is not decoded for this: its environment may be large.
+    erlang:fun_info(Term, type) =:= {type, local} orelse py_term:decode(term_to_binary(Term)) =:= {ok, Term};
 fits(_Term) -> true.
 
 fits_tail([]) -> true;

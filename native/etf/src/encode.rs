@@ -24,7 +24,8 @@ use crate::write::{write_atom, write_head, write_int};
 /// What the receiver of an encoded term must know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The pairs of the widest map in the term.
+    /// The pairs of the widest map in the term; of a fun that is not `fun M:F/A` nobody knows what it
+    /// holds, so it counts as `usize::MAX`.
     pub widest_map: usize,
     /// Whether it holds a fun that is not `fun M:F/A`.
     pub local_funs: bool,

@@ -67,6 +67,12 @@ pub trait Host {
     fn max_depth(&self) -> usize {
         DEFAULT_MAX_DEPTH
     }
+
+    /// Whether the node can read this `fun M:F/A` (without the 131). It refuses a function of a module
+    /// that is not loaded, which can be handed to Python all the same.
+    fn knows(&self, _fun: &[u8]) -> bool {
+        true
+    }
 }
 
 /// Outside a node.

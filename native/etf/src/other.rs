@@ -15,6 +15,7 @@ use crate::array;
 use crate::encode::{Encoder, Keys};
 use crate::error::{Error, Res, describe};
 use crate::handle::{Fun, Opaque, Pid, Port, Ref};
+use crate::repr;
 use crate::tag;
 
 /// What is done with the instances of a class.
@@ -86,7 +87,18 @@ impl<'py> Encoder<'_, 'py> {
         let Some(term) = term else {
             return Ok(());
         };
-        self.summary.local_funs |= term.tag() == tag::NEW_FUN;
+        match term.tag() {
+            tag::NEW_FUN => {
+                self.summary.local_funs = true;
+                self.summary.widest_map = usize::MAX;
+            }
+            tag::EXPORT if !self.limits.host.knows(&term.bytes) => {
+                let fun = repr::opaque("Fun", term);
+                let text = format!("{fun} (this node does not have the function)");
+                return Err(Box::new(Error::NotConvertible(text)));
+            }
+            _ => {}
+        }
         if term.gaps.is_empty() {
             self.out.extend_from_slice(&term.bytes);
         } else {

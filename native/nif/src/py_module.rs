@@ -157,6 +157,10 @@ impl etf::Host for NodeHost<'_> {
     fn max_depth(&self) -> usize {
         here().conversion_depth(runtime::max_depth())
     }
+
+    fn knows(&self, fun: &[u8]) -> bool {
+        runtime::knows(fun)
+    }
 }
 
 pub fn with_world<'py, T>(

@@ -83,7 +83,8 @@ fn deliver(
     match local {
         Some(local) if !couriered && courier::may_build(widest) => match env.decode(term) {
             Some(term) => env.send(&local, term),
-            None => false,
+            // The courier can't read it either, and says so in the log.
+            None => courier::relay_to(env, to, term),
         },
         _ => {
             if let Some(current) = current {

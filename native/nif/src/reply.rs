@@ -282,7 +282,8 @@ pub fn send_to_user(
             }
             match env.decode(&bytes) {
                 Some(term) => term,
-                None => env.tuple(&[Raw::atom(atoms::error()), Raw::atom(atoms::bad_argument())]),
+                // What is known to be refused was an error when it was encoded; this is the last resort.
+                None => unreadable(env),
             }
         }
         answer => body(env, answer),
@@ -292,6 +293,13 @@ pub fn send_to_user(
         return courier::forward(env, to, message);
     }
     env.send(to, message)
+}
+
+/// The answer in place of one that this node can't read.
+fn unreadable(env: &MsgEnv) -> Raw {
+    let text = b"that this node cannot read";
+    let reason = env.tuple(&[Raw::atom(atoms::not_convertible()), env.binary(text)]);
+    env.tuple(&[Raw::atom(atoms::error()), reason])
 }
 
 /// One item of a stream, ready to be sent.

@@ -271,4 +271,8 @@ impl etf::Host for JobHost<'_, '_, '_> {
     fn max_depth(&self) -> usize {
         here().conversion_depth(runtime::max_depth())
     }
+
+    fn knows(&self, fun: &[u8]) -> bool {
+        runtime::knows(fun)
+    }
 }

@@ -226,3 +226,9 @@ pub fn node(pid: &LocalPid) -> etf::NodeId {
         creation: 0,
     })
 }
+
+/// Whether this node can read the term, which has no map in it, of these bytes (without the 131).
+pub fn knows(term: &[u8]) -> bool {
+    let bytes = [&[131], term].concat();
+    log::with_env(|env| env.decode(&bytes).is_some())
+}
