@@ -340,7 +340,7 @@ request(Ref) ->
     end.
 
 -spec await(reference(), timeout()) -> {ok, response()} | {error, py_error:reason()}.
-await(Ref, Timeout) ->
+await(Ref, Timeout) when ?IS_TIMEOUT(Timeout) ->
     case request(Ref) of
         {ok, Runner} ->
             Monitor = monitor(process, Runner),
@@ -352,7 +352,9 @@ await(Ref, Timeout) ->
                 {asgi_response, Ref, Result} -> Result
             after 0 -> {error, {bad_argument, no_such_request}}
             end
-    end.
+    end;
+await(_Ref, _Timeout) ->
+    {error, {bad_argument, timeout}}.
 
 %% The answer comes before the end of its process, so one of both comes.
 await(Ref, Monitor, Timeout) ->
@@ -379,7 +381,9 @@ died(Ref, Why) ->
     end.
 
 %% So many more pieces of a streamed response may come.
--spec ack(reference(), pos_integer()) -> ok.
-ack(Ref, Count) ->
+-spec ack(reference(), pos_integer()) -> ok | {error, {bad_argument, count}}.
+ack(Ref, Count) when is_integer(Count), Count > 0 ->
     _ = Ref ! {Ref, ack, Count},
-    ok.
+    ok;
+ack(_Ref, _Count) ->
+    {error, {bad_argument, count}}.

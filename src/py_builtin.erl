@@ -18,7 +18,7 @@ call(<<"mailbox_give_back">>, [Mailbox, Message], _Caller) ->
 call(<<"mailbox_stop">>, [Mailbox], _Caller) ->
     py_mailbox:stop(Mailbox);
 call(<<"channel_new">>, [Max], Caller) ->
-    ok_value(py_channel_sup:start_channel(somebody(Caller), Max));
+    ok_value(py_channel:new(somebody(Caller), Max));
 call(<<"channel_try_send">>, [Channel, Value], _Caller) ->
     case py_channel:send(Channel, Value) of
         ok -> true;
@@ -140,6 +140,7 @@ ok_value({error, Reason}) -> error(Reason).
 
 %% `{ok, Value}', or a word.
 received({ok, Value}) -> {ok, Value};
+received({error, {bad_argument, _} = Why}) -> error(Why);
 received({error, Why}) -> {Why, none};
 received(forgotten) -> {forgotten, none}.
 

@@ -5,7 +5,7 @@
 
 -behaviour(gen_server).
 
--export([new/0, new/1, send/2, put/2, recv/1, recv/2, close/1, info/1]).
+-export([new/0, new/1, new/2, send/2, put/2, recv/1, recv/2, close/1, info/1]).
 -export([await_value/2, forget/2, give_back/2]).
 -export([start_link/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
@@ -13,7 +13,9 @@
 -export_type([channel/0]).
 
 -type channel() :: pid().
--type received() :: {ok, term()} | {error, closed | timeout}.
+-type received() :: {ok, term()} | {error, closed | timeout | {bad_argument, timeout}}.
+
+-include("py_nif.hrl").
 
 -define(DEFAULT_MAX, 1000).
 
@@ -41,12 +43,16 @@ new() -> new(#{}).
 -spec new(#{max => pos_integer()}) -> {ok, channel()} | {error, py_error:reason()}.
 new(Opts) when is_map(Opts) ->
     case {maps:keys(maps:without([max], Opts)), maps:get(max, Opts, ?DEFAULT_MAX)} of
-        {[], Max} when is_integer(Max), Max > 0 -> py_channel_sup:start_channel(self(), Max);
-        {[], _} -> {error, {bad_argument, max}};
+        {[], Max} -> new(self(), Max);
         {[Key | _], _} -> {error, {bad_argument, {option, Key}}}
     end;
 new(_Opts) ->
     {error, {bad_argument, opts}}.
+
+%% For a process that it ends with.
+-spec new(pid(), pos_integer()) -> {ok, channel()} | {error, py_error:reason()}.
+new(Maker, Max) when is_integer(Max), Max > 0 -> py_channel_sup:start_channel(Maker, Max);
+new(_Maker, _Max) -> {error, {bad_argument, max}}.
 
 %% Never waits: a full channel is `busy'.
 -spec send(channel(), term()) -> ok | busy | {error, closed}.
@@ -60,7 +66,8 @@ put(Channel, Value) -> ask(Channel, {put, Value}).
 recv(Channel) -> recv(Channel, infinity).
 
 -spec recv(channel(), timeout()) -> received().
-recv(Channel, Timeout) -> ask(Channel, {recv, Timeout, none}).
+recv(Channel, Timeout) when ?IS_TIMEOUT(Timeout) -> ask(Channel, {recv, Timeout, none});
+recv(_Channel, _Timeout) -> {error, {bad_argument, timeout}}.
 
 %% The same for one that may change its mind: `forget/2' with the token ends the wait.
 -spec await_value(channel(), term()) -> received() | forgotten.

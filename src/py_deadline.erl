@@ -47,17 +47,25 @@ handle_cast(_Request, State) ->
 -spec handle_info(term(), State) -> {noreply, State}.
 handle_info({expired, Ref, To, Tag}, State) ->
     _ =
-        case py_nif:expire_ref(Ref) of
+        case expire(Ref) of
             true -> To ! {Tag, Ref, {error, timeout}};
             false -> ok
         end,
     {noreply, State};
 handle_info({expired, Ref, Limit}, State) ->
     _ =
-        case py_nif:expire_ref(Ref) of
+        case expire(Ref) of
             true -> ?LOG_WARNING("py:cast was stopped: its ~b ms were over", [Limit]);
             false -> ok
         end,
     {noreply, State};
 handle_info(_Message, State) ->
     {noreply, State}.
+
+%% What was refused has an ordinary reference.
+expire(Ref) ->
+    try
+        py_nif:expire_ref(Ref)
+    catch
+        error:badarg -> false
+    end.

@@ -266,6 +266,8 @@ format(Other) ->
 format_bad_argument(too_deep) ->
     <<"The value is nested deeper than max_depth. Make it flatter, or raise max_depth in the "
         "configuration of erlang_python.">>;
+format_bad_argument(timeout) ->
+    <<"A timeout is infinity or 0 to 4294967295 milliseconds, as an integer. Correct it and call again.">>;
 format_bad_argument(What) ->
     text("An argument was refused: ~ts. Correct it and call again.", [what(What)]).
 

@@ -47,20 +47,20 @@ loop(Worker) ->
 %% again when it has read.
 -spec add_reader(gen_server:server_ref(), non_neg_integer()) -> {ok, id()} | {error, py_error:reason()}.
 add_reader(Worker, Fd) ->
-    gen_server:call(Worker, {watch, read, Fd, self()}).
+    gen_server:call(Worker, {ask, read, Fd, self()}).
 
 -spec add_writer(gen_server:server_ref(), non_neg_integer()) -> {ok, id()} | {error, py_error:reason()}.
 add_writer(Worker, Fd) ->
-    gen_server:call(Worker, {watch, write, Fd, self()}).
+    gen_server:call(Worker, {ask, write, Fd, self()}).
 
 -spec remove(gen_server:server_ref(), id()) -> ok.
 remove(Worker, Id) ->
     gen_server:call(Worker, {remove, Id}).
 
 %% `{py_event, Worker, Id, timer}' comes once.
--spec call_later(gen_server:server_ref(), non_neg_integer()) -> {ok, id()}.
+-spec call_later(gen_server:server_ref(), non_neg_integer()) -> {ok, id()} | {error, py_error:reason()}.
 call_later(Worker, Ms) ->
-    gen_server:call(Worker, {call_later, Ms, self()}).
+    gen_server:call(Worker, {ask, timer, Ms, self()}).
 
 -spec cancel_timer(gen_server:server_ref(), id()) -> ok.
 cancel_timer(Worker, Id) ->
@@ -79,14 +79,11 @@ init(_Opts) ->
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call(loop, _From, #state{loop = Loop} = State) ->
     {reply, {ok, Loop}, State};
-handle_call({watch, Kind, Fd, Pid}, _From, #state{loop = Loop, next = Id} = State) ->
-    case watch(Kind, Loop, Fd, Id) of
+handle_call({ask, Kind, What, Pid}, _From, #state{loop = Loop, next = Id} = State) ->
+    case begin_to(Kind, Loop, What, Id) of
         {ok, Ref} -> {reply, {ok, Id}, ask(Id, Pid, {Kind, Ref}, State)};
         {error, _} = Error -> {reply, Error, State}
     end;
-handle_call({call_later, Ms, Pid}, _From, #state{loop = Loop, next = Id} = State) ->
-    {ok, Ref} = py_nif:call_later(Loop, Ms, Id),
-    {reply, {ok, Id}, ask(Id, Pid, {timer, Ref}, State)};
 handle_call({remove, Id}, _From, State) ->
     {reply, ok, forget(Id, State)};
 handle_call(_Request, _From, State) ->
@@ -110,8 +107,22 @@ handle_info(_Message, State) ->
 terminate(_Why, #state{loop = Loop}) ->
     py_nif:event_loop_destroy(Loop).
 
-watch(read, Loop, Fd, Id) -> py_nif:add_reader(Loop, Fd, Id);
-watch(write, Loop, Fd, Id) -> py_nif:add_writer(Loop, Fd, Id).
+%% The worker is shared: an argument that the library refuses concerns the one who gave it.
+begin_to(Kind, Loop, What, Id) ->
+    try
+        begin_in(Kind, Loop, What, Id)
+    catch
+        error:badarg -> {error, {bad_argument, refused(Kind, What)}}
+    end.
+
+begin_in(read, Loop, Fd, Id) -> py_nif:add_reader(Loop, Fd, Id);
+begin_in(write, Loop, Fd, Id) -> py_nif:add_writer(Loop, Fd, Id);
+begin_in(timer, Loop, Ms, Id) -> py_nif:call_later(Loop, Ms, Id).
+
+refused(timer, Ms) ->
+    py_text:format("a timer needs a non-negative integer of milliseconds, got ~0tP", [Ms, 10]);
+refused(_, Fd) ->
+    py_text:format("a descriptor is a non-negative integer, got ~0tP", [Fd, 10]).
 
 tell({Id, Kind}, #state{asked = Asked} = State) ->
     case Asked of

@@ -38,8 +38,12 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 open() -> gen_server:call(?MODULE, open).
 
 %% An error: this process was started anew since the token was given.
--spec add(token(), signal()) -> ok | {error, closed}.
-add(Token, Signal) -> gen_server:call(?MODULE, {add, Token, Signal}).
+-spec add(token(), signal()) -> ok | {error, closed | {bad_argument, {signal, term()}}}.
+add(Token, Signal) ->
+    case is_signal(Signal) of
+        true -> gen_server:call(?MODULE, {add, Token, Signal});
+        false -> {error, {bad_argument, {signal, Signal}}}
+    end.
 
 -spec remove(token(), signal()) -> ok.
 remove(Token, Signal) -> gen_server:call(?MODULE, {remove, Token, Signal}).
@@ -93,7 +97,9 @@ handle_call({await, Token}, From, #state{loops = Loops} = State) ->
     case Loops of
         #{Token := Loop} -> {noreply, State#state{loops = serve(Token, Loop#loop{waiter = From}, Loops)}};
         #{} -> {reply, [], State}
-    end.
+    end;
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown}, State}.
 
 -spec handle_cast({came, signal()}, #state{}) -> {noreply, #state{}}.
 handle_cast({came, Signal}, #state{loops = Loops} = State) ->
@@ -107,8 +113,9 @@ handle_cast({came, Signal}, #state{loops = Loops} = State) ->
 
 %% From Python code that can't wait for an answer.
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info({<<"signal_remove">>, Token, Signal}, State) ->
-    {noreply, removed(Token, binary_to_existing_atom(Signal), State)};
+handle_info({<<"signal_remove">>, Token, Name}, State) ->
+    Named = [Signal || Signal <- signals(), atom_to_binary(Signal) =:= Name],
+    {noreply, lists:foldl(fun(Signal, Now) -> removed(Token, Signal, Now) end, State, Named)};
 handle_info({<<"signal_close">>, Token}, State) ->
     {noreply, closed(Token, State)};
 handle_info(_Message, State) ->
@@ -175,6 +182,10 @@ settle(Signal, Loops) ->
         _ ->
             ok
     end.
+
+is_signal(Signal) -> lists:member(Signal, signals()).
+
+signals() -> [sighup, sigquit, sigabrt, sigalrm, sigterm, sigusr1, sigusr2, sigchld, sigtstp].
 
 %% As a node has it that was just started.
 by_default(Signal) when Signal =:= sigterm; Signal =:= sigquit; Signal =:= sigusr1 -> handle;

@@ -43,6 +43,8 @@
 }.
 
 -define(PYTHON_SIDE, <<"erlang._venv">>).
+-include("py_nif.hrl").
+
 -define(INSTALL_TIMEOUT, 600_000).
 -define(ACTIVATE_TIMEOUT, 60_000).
 -define(STAMP, ".erlang_python").
@@ -241,7 +243,7 @@ settings(Options) ->
     bad("the options must be a map, got ~tP", [Options, 10]).
 
 checked(#{installer := Installer, timeout := Timeout, extra_args := Extra}) ->
-    IsTimeout = Timeout =:= infinity orelse (is_integer(Timeout) andalso Timeout > 0),
+    IsTimeout = ?IS_TIMEOUT(Timeout) andalso Timeout =/= 0,
     case {installer(Installer), IsTimeout, py_text:all(Extra)} of
         {{ok, Program}, true, {ok, Args}} ->
             {ok, #{installer => Program, timeout => Timeout, extra_args => Args}};

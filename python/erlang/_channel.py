@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _tokens = itertools.count(1)
 
+# What a timer of Erlang takes: 2**32 milliseconds.
+_MAX_SECONDS = 4_294_967
+
 
 class ChannelClosed(Exception):
     """Nothing can be sent any more, and nothing is left to be received."""
@@ -90,8 +93,8 @@ class Channel(_Receiver):
     _kind = "channel"
 
     def __init__(self, pid: Pid | None = None, *, max: int = 1000) -> None:
-        if max < 1:
-            raise ValueError("max must be positive")
+        if not isinstance(max, int) or max < 1:
+            raise ValueError(f"max must be a positive integer, not {max!r}")
         self.pid: Pid = call("$channel_new", max) if pid is None else pid
 
     def __repr__(self) -> str:
@@ -111,8 +114,7 @@ class Channel(_Receiver):
 
     def receive(self, timeout: float | None = None) -> Any:
         """The next value; blocks this thread. ``TimeoutError`` after so many seconds."""
-        limit = None if timeout is None else math.ceil(timeout * 1000)
-        return self._received(call("$channel_receive", self.pid, limit))
+        return self._received(call("$channel_receive", self.pid, _milliseconds(timeout)))
 
     def close(self) -> None:
         """Nothing can be sent any more; what is in it can still be received."""
@@ -132,6 +134,14 @@ class Channel(_Receiver):
         if answer == "closed":
             raise ChannelClosed("the channel is closed")
         return bool(answer)
+
+
+def _milliseconds(timeout: float | None) -> int | None:
+    if timeout is None or timeout == math.inf:
+        return None
+    if not 0 <= timeout <= _MAX_SECONDS:
+        raise ValueError(f"timeout must be 0 to {_MAX_SECONDS} seconds, or None, not {timeout!r}")
+    return math.ceil(timeout * 1000)
 
 
 class Mailbox(_Receiver):
