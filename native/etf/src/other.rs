@@ -75,8 +75,8 @@ impl<'py> Encoder<'_, 'py> {
         let rule = match &self.last {
             Some((last, rule)) if last.is(&class) => rule.clone(),
             _ => {
-                let rule = self.rule(object)?;
-                self.last = Some((class.clone(), rule.clone()));
+                let rule = self.rule(object, &class)?;
+                self.last = Some((class, rule.clone()));
                 rule
             }
         };
@@ -107,17 +107,16 @@ impl<'py> Encoder<'_, 'py> {
         Ok(())
     }
 
-    /// What is done with objects of this class.
-    fn rule(&mut self, object: &Obj<'py>) -> PyResult<'py, Rule<'py>> {
-        let class = object.type_of();
-        if let Some(converter) = self.bound.converter(&class)? {
+    /// What is done with objects of this class. The class is asked, which may run user code.
+    fn rule(&mut self, object: &Obj<'py>, class: &Obj<'py>) -> PyResult<'py, Rule<'py>> {
+        if let Some(converter) = self.bound.converter(class)? {
             return Ok(Rule::Convert(converter));
         }
         match object.base_kind() {
             BaseKind::Other => {}
             base => return Ok(Rule::Base(base)),
         }
-        if self.module("dataclasses")?.is_some() && has(&class, c"__dataclass_fields__")? {
+        if self.module("dataclasses")?.is_some() && has(class, c"__dataclass_fields__")? {
             return Ok(Rule::Dataclass);
         }
         for (module, name, rule) in KNOWN {

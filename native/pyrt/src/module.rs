@@ -100,7 +100,9 @@ impl<M: Module> Definition<M> {
 
     /// The state, from an object whose class (or a base of it) belongs to this module.
     pub fn state_of_instance<'a>(&self, instance: &'a Obj<'_>) -> Option<&'a M> {
-        self.state_at(instance.py(), instance.type_of().as_ptr())
+        // SAFETY: every live object has a type; nothing that is called with it runs user code.
+        let class = unsafe { ffi::Py_TYPE(instance.as_ptr()) };
+        self.state_at(instance.py(), class.cast())
     }
 
     /// The state, from a class that belongs to this module, or comes from one that does.

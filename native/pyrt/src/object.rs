@@ -155,12 +155,13 @@ impl<'py> Obj<'py> {
         }
     }
 
-    /// The type of this object.
-    pub fn type_of(&self) -> Borrowed<'_, 'py> {
-        // SAFETY: every object has a type; it lives at least as long as the object.
+    /// The type of this object, owned: user code may give the object another one
+    /// (`obj.__class__ = …`), and the object was all that kept the first.
+    pub fn type_of(&self) -> Obj<'py> {
+        // SAFETY: every live object has a type.
         let raw = unsafe { ffi::Py_TYPE(self.as_ptr()) };
-        // SAFETY: as above; a type is an object and never NULL.
-        unsafe { Borrowed::from_ptr(NonNull::new_unchecked(raw.cast())) }
+        // SAFETY: a type is an object, never NULL, and alive: nothing has run since it was read.
+        unsafe { Obj::from_borrowed(self.py(), NonNull::new_unchecked(raw.cast())) }
     }
 
     /// Whether this is exactly an instance of `class`, not of a subclass.

@@ -247,3 +247,38 @@ fn a_host_that_allows_any_depth_is_still_safe_on_the_stack_of_a_python_thread() 
     let thread = std::thread::Builder::new().stack_size(8 << 20).spawn(body);
     thread.unwrap().join().unwrap();
 }
+
+/// A class whose metaclass runs `hook` when an attribute of the class is asked for; `x` is the only
+/// instance, and its class is freed as soon as `x` gets another one.
+fn with_metaclass(hook: &str) -> String {
+    format!(
+        "import dataclasses, gc, uuid\n\
+         class Other: pass\n\
+         class Meta(type):\n\
+         \x20 def __getattribute__(cls, name):\n\
+         \x20   if name in {hook} and x is not None and type(x) is not Other:\n\
+         \x20     x.__class__ = Other\n\
+         \x20     del cls\n\
+         \x20     gc.collect()\n\
+         \x20     [bytearray(1 << 10) for _ in range(1000)]\n\
+         \x20     raise AttributeError(name)\n\
+         \x20   return super().__getattribute__(name)\n\
+         x = None\n\
+         x = Meta('C', (), {{}})()\n\
+         gc.collect()\n"
+    )
+}
+
+#[test]
+fn a_class_freed_while_its_instance_is_converted_is_not_used() {
+    let error = encoded(&with_metaclass("('__dataclass_fields__',)")).unwrap_err();
+    assert!(error.starts_with("not convertible"), "{error}");
+}
+
+#[test]
+fn a_class_freed_while_its_name_is_asked_for_is_not_used() {
+    python(|bound| {
+        let object = x(bound.py(), &with_metaclass("('__name__',)"));
+        assert_eq!(object.type_name(), "object");
+    });
+}
