@@ -3,26 +3,55 @@
 use pyrt::Obj;
 use pyrt::buffer::{Buffer, Held};
 use pyrt::call::import_c;
+use pyrt::kind::Kind;
 
 use crate::encode::Encoder;
 use crate::error::{Res, bad};
 use crate::other::not_convertible;
 use crate::tag;
 
-/// The array over the memory of `data`, which it keeps; read-only.
+/// The array over the memory of `data`, which it keeps; read-only. Nothing is allocated but what
+/// `data` has already.
 pub(crate) fn make<'py>(dtype: &Obj<'py>, shape: &Obj<'py>, data: &Obj<'py>) -> Res<'py, Obj<'py>> {
+    if !dtype.is_text() {
+        return Err(bad("an ndarray whose dtype is no name"));
+    }
     let numpy = import_c(data.py(), c"numpy")?;
     let dtype = numpy.call_method(c"dtype", &[dtype])?;
+    if dtype.getattr_c(c"hasobject")?.is_truthy()? {
+        return Err(bad(
+            "an ndarray of Python objects cannot be made from bytes",
+        ));
+    }
     if Buffer::of(data)?.is_empty() {
+        if !is_empty(shape)? {
+            return Err(bad("an ndarray whose data is too short"));
+        }
         // `frombuffer` refuses an empty buffer.
-        let array = numpy.call_method(c"zeros", &[shape, &dtype])?;
-        return match array.getattr_c(c"size")?.as_i64()? {
-            Some(0) => Ok(array),
-            _ => Err(bad("an ndarray whose data is too short")),
-        };
+        return Ok(numpy.call_method(c"zeros", &[shape, &dtype])?);
     }
     let flat = numpy.call_method(c"frombuffer", &[data, &dtype])?;
     Ok(flat.call_method(c"reshape", &[shape])?)
+}
+
+/// Whether an array of that shape, a list or a tuple of sizes, has no items.
+fn is_empty<'py>(shape: &Obj<'py>) -> Res<'py, bool> {
+    let strange = || bad("an ndarray whose shape is no list of sizes");
+    if !shape.is_list() && !shape.is_tuple() {
+        return Err(strange());
+    }
+    let mut empty = false;
+    for index in 0..shape.list_len().max(shape.tuple_len()) {
+        let size = match shape.list_item(index) {
+            Some(size) => size,
+            None => (*shape.tuple_item(index).ok_or_else(strange)?).clone(),
+        };
+        if size.kind() != Kind::Int {
+            return Err(strange());
+        }
+        empty |= size.as_i64()? == Some(0);
+    }
+    Ok(empty)
 }
 
 /// What a receiver must know of an array besides its data.

@@ -111,7 +111,10 @@ fn bad_array_tuples_are_errors() {
         &[109, 0, 0, 0, 2, b'u', b'1'][..],
         &[109, 0, 0, 0, 2, 1, 2][..],
     );
-    assert!(tuple(&[109, 0, 0, 0, 1, b'O'], &[107, 0, 1, 2], data).starts_with("ValueError"));
+    assert_eq!(
+        tuple(&[109, 0, 0, 0, 1, b'O'], &[107, 0, 1, 2], data),
+        "bad argument: an ndarray of Python objects cannot be made from bytes"
+    );
     assert!(tuple(&[119, 2, b'?', b'?'], &[107, 0, 1, 2], data).starts_with("TypeError"));
     assert!(tuple(u1, &[107, 0, 1, 3], data).starts_with("ValueError"));
     assert!(tuple(u1, &[107, 0, 1, 2], &[97, 1]).starts_with("bad argument: an ndarray"));
@@ -155,4 +158,37 @@ fn a_large_array_that_nobody_else_has_is_lent_and_another_one_copied() {
         drop(array);
         assert_ne!(lend(view), place, "copied: not its own memory");
     });
+}
+
+#[test]
+fn an_array_without_its_data_allocates_nothing() {
+    if !numpy() {
+        return;
+    }
+    // 10^15 items: more than any machine has, so to allocate them first would be a MemoryError.
+    let shape = [
+        108, 0, 0, 0, 1, 110, 7, 0, 0x00, 0x80, 0xc6, 0xa4, 0x7e, 0x8d, 0x03, 106,
+    ];
+    for dtype in [&b"O"[..], b"f8", b"S0", b"O,i4"] {
+        let name = [&[109, 0, 0, 0, dtype.len() as u8][..], dtype].concat();
+        let head = [&[104, 4, 119, 7][..], b"ndarray"].concat();
+        let error = shown(&[&head[..], &name, &shape, &[109, 0, 0, 0, 0]].concat());
+        assert!(error.starts_with("bad argument: an ndarray"), "{error}");
+    }
+}
+
+#[test]
+fn the_parts_of_an_array_are_a_name_and_sizes() {
+    if !numpy() {
+        return;
+    }
+    let data = [109, 0, 0, 0, 0];
+    let tuple = |dtype: &[u8], shape: &[u8]| {
+        shown(&[&[104, 4, 119, 7][..], b"ndarray", dtype, shape, &data].concat())
+    };
+    let (u1, none) = (&[109, 0, 0, 0, 2, b'u', b'1'][..], &[107, 0, 1, 0][..]);
+    assert_eq!(tuple(u1, none), "array([], dtype=uint8)");
+    assert!(tuple(&[106], none).starts_with("bad argument: an ndarray"));
+    assert!(tuple(u1, &[97, 0]).starts_with("bad argument: an ndarray"));
+    assert!(tuple(u1, &[108, 0, 0, 0, 1, 106, 106]).starts_with("bad argument: an ndarray"));
 }
