@@ -127,9 +127,7 @@ fn large_array<'py>(bound: &Bound<'_, 'py>, object: &Obj<'py>) -> Res<'py, Optio
 
 fn lend<'py>(layout: Layout, array: Obj<'py>) -> Result<Value, (Error<'py>, Obj<'py>)> {
     let Layout { dtype, shape } = layout;
-    // Memory of another object (`base`) can be written through that.
-    let owns = array.getattr_c(c"base").is_ok_and(|base| base.is_none());
-    let held = match owns {
+    let held = match owns_its_memory(&array) {
         true => Held::sole(array),
         false => Err(array),
     };
@@ -138,4 +136,11 @@ fn lend<'py>(layout: Layout, array: Obj<'py>) -> Result<Value, (Error<'py>, Obj<
         Err(array) => array::copy(&array).map_err(|error| (*error, array))?,
     };
     Ok(Value::Array { dtype, shape, data })
+}
+
+/// Other memory can be written through its owner: another object (`base`), or a C library.
+fn owns_its_memory(array: &Obj<'_>) -> bool {
+    let flags = array.getattr_c(c"flags");
+    let owns = flags.and_then(|flags| flags.getattr_c(c"owndata")?.is_truthy());
+    owns.unwrap_or(false) && array.getattr_c(c"base").is_ok_and(|base| base.is_none())
 }

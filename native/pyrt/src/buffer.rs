@@ -172,7 +172,10 @@ impl<'py> Buffer<'py> {
     /// Appends the bytes in C order.
     pub fn append_to(&self, out: &mut Vec<u8>) -> PyResult<'py, ()> {
         let len = self.len();
-        out.reserve(len);
+        // A view may say that it is larger than any memory (`numpy.broadcast_to`).
+        if out.try_reserve(len).is_err() {
+            return Err(PyError::new(self.py, Builtin::MemoryError, "out of memory"));
+        }
         let room = out.spare_capacity_mut().as_mut_ptr();
         // SAFETY: I1, attached; room for `len` bytes; a filled view of that length.
         let done = unsafe {
@@ -226,11 +229,11 @@ impl Held {
         }
     }
 
-    /// The memory of an object that nobody else has: `object` is its only reference and is given
-    /// up, so nobody can write to it any more. Gives it back if that is not so, or if its memory
-    /// is not contiguous.
+    /// The memory of an object that nobody else can reach: `object` is its only reference and is
+    /// given up, so nobody can write to it any more. Gives it back if that is not so, or if its
+    /// memory is not contiguous.
     pub fn sole<'py>(object: Obj<'py>) -> Result<Self, Obj<'py>> {
-        if !object.is_sole() {
+        if !object.is_unreachable_otherwise() {
             return Err(object);
         }
         // The view stays taken until its owner is released, so the memory can't be resized.
@@ -265,6 +268,29 @@ impl<'py> Obj<'py> {
         let raw = unsafe { ffi::PyMemoryView_FromObject(self.as_ptr()) };
         // SAFETY: a new reference, or NULL with an exception set.
         unsafe { Obj::from_new_ref(self.py(), raw) }
+    }
+
+    /// Whether nothing but this reference leads to the object: no other reference, no weak one, and
+    /// the collector, which shows what it tracks to everybody (`gc.get_objects`), does not know it.
+    fn is_unreachable_otherwise(&self) -> bool {
+        // SAFETY: I1, attached; reads the flags of the type.
+        let collected = unsafe { ffi::PyObject_IS_GC(self.as_ptr()) } != 0;
+        self.is_sole() && !collected && !self.has_weak_references()
+    }
+
+    fn has_weak_references(&self) -> bool {
+        // SAFETY: every live object has a type.
+        let class = unsafe { ffi::Py_TYPE(self.as_ptr()) };
+        // SAFETY: the type is alive; a number that never changes once the type is made.
+        let offset = unsafe { (*class).tp_weaklistoffset };
+        let Ok(offset @ 1..) = usize::try_from(offset) else {
+            // 0: its instances can have none. Below 0 it says no more than that they may.
+            return offset < 0;
+        };
+        // SAFETY: the type says that a pointer is there, within the object.
+        let list = unsafe { self.as_ptr().byte_add(offset) };
+        // SAFETY: as above. `is_sole` was true, so no other thread can add one meanwhile.
+        !unsafe { *list.cast::<*mut ffi::PyObject>() }.is_null()
     }
 
     /// Whether this reference is the only one.

@@ -192,3 +192,43 @@ fn the_parts_of_an_array_are_a_name_and_sizes() {
     assert!(tuple(u1, &[97, 0]).starts_with("bad argument: an ndarray"));
     assert!(tuple(u1, &[108, 0, 0, 0, 1, 106, 106]).starts_with("bad argument: an ndarray"));
 }
+
+#[test]
+fn a_large_array_that_somebody_can_still_reach_is_copied() {
+    if !numpy() {
+        return;
+    }
+    python(|bound| {
+        let py = bound.py();
+        let lent =
+            |array: pyrt::Obj<'_>| match etf::into_value(bound, &NoNode, array, &mut Vec::new()) {
+                Ok(Value::Array { data, .. }) => data,
+                _ => panic!("not an array"),
+            };
+        let make = x(
+            py,
+            "import numpy as np, weakref\nkept = []\ndef x():\n  a = np.zeros(100000, 'u1')\n  \
+             kept.append(weakref.ref(a))\n  def change():\n    b = kept[0]()\n    \
+             if b is not None: b[:] = 7\n  x.change = change\n  return a",
+        );
+        let data = lent(make.call(&[]).unwrap());
+        make.getattr_c(c"change").unwrap().call(&[]).unwrap();
+        assert!(
+            data.as_slice().iter().all(|&byte| byte == 0),
+            "a weak reference"
+        );
+        // Memory that the array neither owns nor names the owner of, as C libraries hand it out.
+        let make = x(
+            py,
+            "import ctypes, numpy as np\nblock = (ctypes.c_ubyte * 100000)()\n\
+             api = ctypes.pythonapi\napi.PyMemoryView_FromMemory.restype = ctypes.py_object\n\
+             api.PyMemoryView_FromMemory.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]\n\
+             def x():\n  a = np.frombuffer(api.PyMemoryView_FromMemory(\
+             ctypes.addressof(block), 100000, 0x200), 'u1')\n  return a",
+        );
+        let array = make.call(&[]).unwrap();
+        let address = x(py, "def x(a): return a.__array_interface__['data'][0]");
+        let place = address.call(&[&array]).unwrap().as_i64().unwrap().unwrap();
+        assert_ne!(lent(array).as_slice().as_ptr() as i64, place, "not its own");
+    });
+}
