@@ -10,10 +10,22 @@ use crate::error::{Error, Res};
 pub const DEFAULT_MAX_DEPTH: usize = 1000;
 
 /// The stack that one level of nesting takes at most, measured: a mapping within a mapping.
-pub const STACK_PER_LEVEL: usize = if cfg!(debug_assertions) { 3072 } else { 1024 };
+const STACK_PER_LEVEL: usize = if cfg!(debug_assertions) { 3072 } else { 1024 };
 
-/// Whatever the host says, deeper than this is not safe on the 8 MiB of a usual thread.
+/// Whatever the host says, deeper than this is not safe on the 8 MiB of a usual thread, where the
+/// system does not tell how much there is.
 const HARD_MAX_DEPTH: usize = (6 << 20) / STACK_PER_LEVEL;
+
+/// Stack for the Python code that a conversion may call at its deepest; half of what is left, where
+/// there is less.
+const RESERVE: usize = 512 << 10;
+
+/// How deep a conversion on the calling thread may nest.
+fn depth_of_stack() -> usize {
+    let left = pyrt::thread::stack_left();
+    let room = left - RESERVE.min(left / 2);
+    (room / STACK_PER_LEVEL).min(HARD_MAX_DEPTH)
+}
 
 /// How many values are converted between two looks at `Host::cancelled`.
 const TICKS: u32 = 4096;
@@ -64,6 +76,7 @@ pub trait Host {
         false
     }
 
+    /// The bound that was set; the stack of the calling thread may set a lower one.
     fn max_depth(&self) -> usize {
         DEFAULT_MAX_DEPTH
     }
@@ -94,7 +107,7 @@ impl<'h> Limits<'h> {
         Limits {
             host,
             ticks: TICKS,
-            depth: host.max_depth().min(HARD_MAX_DEPTH),
+            depth: host.max_depth().min(depth_of_stack()),
             node: None,
         }
     }

@@ -30,7 +30,7 @@ pub use call::{Call, Named, decode_call};
 pub use decode::{decode, decode_plain};
 pub use encode::{Summary, encode};
 pub use error::Error;
-pub use host::{DEFAULT_MAX_DEPTH, Host, NoNode, NodeId, STACK_PER_LEVEL};
+pub use host::{DEFAULT_MAX_DEPTH, Host, NoNode, NodeId};
 pub use input::Input;
 pub use pyrt::buffer::Held as Buffer;
 pub use types::{Bound, Types};

@@ -28,8 +28,6 @@ pub struct Thread {
     imports: Mutex<usize>,
     /// Jobs of the very process that runs this thread's callback: they nest here.
     inbox: Mutex<VecDeque<Box<Job>>>,
-    /// Lowest address of its stack.
-    stack_end: usize,
     seat: Seat,
     /// The Erlang process that stands for it.
     owner: OnceLock<LocalPid>,
@@ -61,7 +59,6 @@ impl Thread {
             jobs: Mutex::new(Vec::new()),
             imports: Mutex::new(0),
             inbox: Mutex::new(VecDeque::new()),
-            stack_end: pyrt::thread::stack_end(),
             seat: Seat::take(),
             owner: OnceLock::new(),
         }
@@ -169,21 +166,6 @@ impl Thread {
 
     pub fn is_retired(&self) -> bool {
         self.member.is_retired()
-    }
-
-    /// Bytes of stack left, for the calling thread.
-    pub fn stack_left(&self) -> usize {
-        let here = 0u8;
-        (&raw const here as usize).saturating_sub(self.stack_end)
-    }
-
-    /// How deep a conversion on the calling thread may nest: at most `wanted`, and no deeper than
-    /// its stack allows.
-    pub fn conversion_depth(&self, wanted: usize) -> usize {
-        /// For the Python code that a conversion may call at its deepest.
-        const RESERVE: usize = 512 << 10;
-        let room = self.stack_left().saturating_sub(RESERVE);
-        wanted.min(room / etf::STACK_PER_LEVEL)
     }
 
     /// Something was posted for it.

@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::ask;
 use crate::callback::{self, Answer, NoAnswer};
 use crate::current::{self, Current};
-use crate::here::here;
 use crate::interp::{Interp, World};
 use crate::out::{self, write_list_header};
 use crate::{log, runtime};
@@ -155,7 +154,7 @@ impl etf::Host for NodeHost<'_> {
     }
 
     fn max_depth(&self) -> usize {
-        here().conversion_depth(runtime::max_depth())
+        runtime::max_depth()
     }
 
     fn knows(&self, fun: &[u8]) -> bool {

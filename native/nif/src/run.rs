@@ -13,7 +13,7 @@ use crate::current;
 use crate::dag_python;
 use crate::event_loop;
 use crate::failure::{self, Failure};
-use crate::here::{Thread, here};
+use crate::here::Thread;
 use crate::interp::World;
 use crate::job::{Job, Op, Reply, Segments};
 use crate::reply;
@@ -65,7 +65,7 @@ fn own_context<'py>(world: &World<'_, 'py>, job: &Job) -> Option<Apart<'py>> {
 
 /// Runs a job of the process that runs this thread's callback, on top of what the thread does.
 pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
-    if me.stack_left() < STACK_NEEDED {
+    if pyrt::thread::stack_left() < STACK_NEEDED {
         if job.ticket.start(me, &job.pool.interp) {
             reply::answer(world, job, Err(failure::recursion(world.py)));
         }
@@ -269,7 +269,7 @@ impl etf::Host for JobHost<'_, '_, '_> {
     }
 
     fn max_depth(&self) -> usize {
-        here().conversion_depth(runtime::max_depth())
+        runtime::max_depth()
     }
 
     fn knows(&self, fun: &[u8]) -> bool {

@@ -1,5 +1,6 @@
 //! Threads that run Python: one permanent thread state each, made and used by that thread alone.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::thread::JoinHandle;
@@ -169,18 +170,47 @@ pub fn raise_in(_py: Attached<'_>, ident: u64, class: Option<&crate::Obj<'_>>) -
     unsafe { ffi::PyThreadState_SetAsyncExc(ident as std::ffi::c_long, class) > 0 }
 }
 
-/// The lowest address of the calling thread's stack; 0 if the system does not tell.
-pub fn stack_end() -> usize {
+thread_local! {
+    /// The addresses of the calling thread's stack, once they were asked for.
+    static STACK: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+}
+
+/// How many bytes of stack the calling thread has left; `usize::MAX` if the system does not tell, or
+/// if the thread runs on a stack that is not its own.
+pub fn stack_left() -> usize {
+    let here = 0u8;
+    let here = &raw const here as usize;
+    let (lowest, highest) = STACK.get().unwrap_or_else(|| {
+        let stack = stack();
+        STACK.set(Some(stack));
+        stack
+    });
+    if (lowest..highest).contains(&here) {
+        here - lowest
+    } else {
+        usize::MAX
+    }
+}
+
+/// Where the stack of the calling thread begins and ends; nowhere if the system does not tell.
+fn stack() -> (usize, usize) {
     let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: the calling thread itself, and memory for its attributes.
     let known = unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) };
     if known != 0 {
-        return 0;
+        return (0, 0);
     }
-    let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+    let (mut lowest, mut size, mut guard) = (std::ptr::null_mut(), 0, 0);
     // SAFETY: filled by `pthread_getattr_np`.
     let told = unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &mut lowest, &mut size) };
+    // SAFETY: as above.
+    let guarded = unsafe { libc::pthread_attr_getguardsize(attributes.as_ptr(), &mut guard) };
     // SAFETY: filled above, destroyed once.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
-    if told == 0 { lowest as usize } else { 0 }
+    if told != 0 {
+        return (0, 0);
+    }
+    // glibc before 2.27 counts the guard to the stack; elsewhere this gives up one page or so.
+    let guard = if guarded == 0 { guard } else { 0 };
+    (lowest as usize + guard, lowest as usize + size)
 }

@@ -282,3 +282,27 @@ fn a_class_freed_while_its_name_is_asked_for_is_not_used() {
         assert_eq!(object.type_name(), "object");
     });
 }
+
+#[test]
+fn the_depth_follows_the_stack_of_the_calling_thread() {
+    for stack in [256 << 10, 512 << 10, 1 << 20] {
+        let body = move || {
+            python(|bound| {
+                let py = bound.py();
+                let nested = [&[108, 0, 0, 0, 1].repeat(1000)[..], &[106; 1001]].concat();
+                assert_eq!(
+                    why(&decode(bound, &nested).unwrap_err()),
+                    "too deep",
+                    "{stack}"
+                );
+                let few = [&[108, 0, 0, 0, 1].repeat(8)[..], &[106; 9]].concat();
+                decode(bound, &few).unwrap();
+                let list = x(py, "x = []\nfor _ in range(900): x = [x]");
+                assert_eq!(encode(bound, &list).unwrap_err(), "too deep", "{stack}");
+                encode(bound, &x(py, "x = [[[[[[[[]]]]]]]]")).unwrap();
+            });
+        };
+        let thread = std::thread::Builder::new().stack_size(stack).spawn(body);
+        thread.unwrap().join().unwrap();
+    }
+}
