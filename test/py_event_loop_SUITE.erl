@@ -92,10 +92,7 @@ a_loop_that_blocks_is_killed_and_its_callers_hear_of_it(_Config) ->
     Behind = py:async_call(py_asyncs, one, []),
     ok = py_test:begun(Name),
     ok = py_test:down(loop_process()),
-    {Ms, _} = py_test:milliseconds(fun() ->
-        ?assertReason({context_died, _}, py:await(Behind, 5000))
-    end),
-    ?assert(Ms < 1500),
+    ?assertReason({context_died, _}, py:await(Behind, 20_000)),
     ok = works_again(),
     %% What blocks can't be stopped. In its first step (3.12+) it is answered when it lets go.
     case py:await(Blocks, 5000) of

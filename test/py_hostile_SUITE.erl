@@ -68,7 +68,7 @@ a_hundred_thousand_exception_classes_make_no_atom(_Config) ->
     %% What is made once is made by the first ones.
     [hostile(raise_new, [N]) || N <- lists:seq(1, 10)],
     Before = erlang:system_info(atom_count),
-    [{error, {<<"made.up", _/binary>>, _}} = hostile(raise_new, [N]) || N <- lists:seq(1, 100_000)],
+    [{error, {<<"made.up", _/binary>>, _}} = hostile(raise_new, [N]) || N <- lists:seq(1, py_test:full(10_000, 100_000))],
     ?assertEqual(0, erlang:system_info(atom_count) - Before).
 
 a_hundred_thousand_strings_make_no_atom(_Config) ->

@@ -4,7 +4,7 @@
 %% Process: the test's own.
 -module(py_test).
 
--export([cases/1, start/1, start_on/2, stop_driver/0, stop/0, export_python/1, add_path/1, root/0]).
+-export([cases/1, full/2, start/1, start_on/2, stop_driver/0, stop/0, export_python/1, add_path/1, root/0]).
 -export([with_numpy/1, use_venv/0, leave_venv/0]).
 -export([reason/1, collect_if_free_threaded/0, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
@@ -18,6 +18,14 @@
 -spec cases(module()) -> [atom()].
 cases(Suite) ->
     [Name || {Name, 1} <- Suite:module_info(exports)] -- [module_info, init_per_suite, end_per_suite].
+
+%% How many of something: the second is for `./dev test --all'.
+-spec full(T, T) -> T.
+full(Usual, Full) ->
+    case os:getenv("PY_TEST_FULL") of
+        false -> Usual;
+        _ -> Full
+    end.
 
 %% Starts the application, with the Python modules of all suites and of this one on `sys.path'.
 -spec start(ct_suite:ct_config()) -> ct_suite:ct_config().
@@ -176,11 +184,12 @@ down(Pid) ->
         {'DOWN', Monitor, process, Pid, _} -> ok
     end.
 
-%% Runs the fun while a Python thread holds the GIL, for two seconds; fails if that ended before the fun did.
+%% Runs the fun while a Python thread holds the GIL: until the fun is over, so that no load of the machine matters.
+%% What waits for the GIL waits for half a minute, and then the test fails.
 -spec holding_gil(fun(() -> T)) -> T.
 holding_gil(Fun) ->
-    Ref = py:spawn_call(py_gil, hold, [self(), 2000]),
-    ok = message(<<"holding">>),
+    Ref = py:spawn_call(py_gil, hold_until_written, [self()]),
+    Pipe = receive {<<"holding">>, Path} -> Path after ?PATIENCE -> error(never_held) end,
     %% The send comes just before the GIL is kept.
     timer:sleep(20),
     Value = Fun(),
@@ -188,6 +197,7 @@ holding_gil(Fun) ->
         <<"released">> -> error("the GIL was released before the end of the test")
     after 0 -> ok
     end,
+    ok = file:write_file(Pipe, <<"x">>),
     ok = message(<<"released">>),
     {ok, none} = py:await(Ref),
     Value.

@@ -16,7 +16,8 @@
     an_application_that_does_not_start_gives_exit_code_1/1
 ]).
 
--define(LIMIT, 5_000).
+%% Far less on a machine that has nothing else to do: the tour shows its own time.
+-define(LIMIT, 60_000).
 
 all() ->
     [
@@ -126,7 +127,8 @@ node_runs(Expression, Args, Folder, Env) ->
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     Ebin = filename:dirname(code:which(py)),
     Port = open_port({spawn_executable, Erl}, [
-        {args, ["-noinput", "-pa", Ebin, "-eval", Expression | Args]},
+        %% On a busy machine warnings of slow callbacks come between the lines of the tour.
+        {args, ["-noinput", "-kernel", "logger_level", "error", "-pa", Ebin, "-eval", Expression | Args]},
         {cd, Folder},
         {env, [{"ERL_CRASH_DUMP", "/dev/null"} | Env]},
         binary, exit_status, stderr_to_stdout

