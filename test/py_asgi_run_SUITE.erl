@@ -32,6 +32,7 @@
     a_body_that_is_no_iodata_is_named/1,
     a_request_ends_with_its_caller/1,
     an_application_of_asgi_2_runs/1,
+    an_application_that_gives_no_coroutine_runs/1,
     a_large_body_goes_both_ways/1,
     a_context_answers_too/1,
     a_pool_answers_too/1,
@@ -335,6 +336,12 @@ a_request_ends_with_its_caller(_Config) ->
 
 an_application_of_asgi_2_runs(_Config) ->
     ?assertEqual({ok, {200, [], <<"old">>}}, py_asgi:run(?APP, 'Old', #{}, <<>>)).
+
+an_application_that_gives_no_coroutine_runs(_Config) ->
+    [
+        ?assertEqual({ok, {200, [], <<"endpoint">>}}, py_asgi:run(?APP, App, #{}, <<>>))
+     || App <- ['Endpoint', endpoint, partly]
+    ].
 
 a_large_body_goes_both_ways(_Config) ->
     Body = binary:copy(<<"0123456789">>, 1_000_000),

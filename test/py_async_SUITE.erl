@@ -72,7 +72,10 @@ a_plain_function_runs_on_a_worker_and_does_not_stall_the_loop(_Config) ->
 whatever_gives_a_coroutine_is_awaited(_Config) ->
     [
         ?assertEqual({ok, V}, py:await(py:async_call(py_asyncs, F, [1])))
-     || {F, V} <- [{later, 1}, {'thing.method', 2}, {'Thing.static', 3}, {partial, 1}, {future, 1}]
+     || {F, V} <- [
+            {later, 1}, {'thing.method', 2}, {'Thing.static', 3}, {partial, 1}, {future, 1},
+            {'Future', 1}, {thing, 4}, {giver, 1}, {partial_of_object, 4}, {generator, 5}
+        ]
     ],
     ok.
 

@@ -1,6 +1,7 @@
 """Applications that answer single requests."""
 
 import asyncio
+import functools
 
 import erlang
 
@@ -100,6 +101,23 @@ async def counts(scope, receive, send):
             raise
         erlang.send("py_asgi_run_test", number)
     await send({"type": "http.response.body", "body": b""})
+
+
+class Endpoint:
+    """An application as Starlette's endpoints are: its instances are awaited."""
+
+    def __init__(self, scope, receive, send):
+        self.send = send
+
+    def __await__(self):
+        return answer(self.send, b"endpoint").__await__()
+
+
+def endpoint(scope, receive, send):
+    return Endpoint(scope, receive, send)
+
+
+partly = functools.partial(endpoint)
 
 
 class Old:

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import threading
 import time
+import types
 
 import erlang
 
@@ -69,6 +70,9 @@ def later(value):
 class Thing:
     async def method(self, x):
         return x + 1
+
+    async def __call__(self, x):
+        return x + 3
 
     @staticmethod
     async def static(x):
@@ -179,3 +183,20 @@ async def meet(place, count):
     barrier = _barriers.setdefault(place, asyncio.Barrier(count))
     await barrier.wait()
     return count
+
+
+class Giver:
+    """What its call gives can be awaited, and is no coroutine."""
+
+    def __call__(self, value):
+        return Future(value)
+
+
+giver = Giver()
+partial_of_object = functools.partial(Thing())
+
+
+@types.coroutine
+def generator(x):
+    yield
+    return x + 4

@@ -19,6 +19,7 @@ pub enum Makes {
 }
 
 const CO_COROUTINE: i64 = 0x80;
+const CO_ITERABLE_COROUTINE: i64 = 0x100;
 const CO_ASYNC_GENERATOR: i64 = 0x200;
 
 impl<'py> Obj<'py> {
@@ -53,7 +54,18 @@ impl<'py> Obj<'py> {
 
     /// Whether `await` takes it.
     pub fn is_awaitable(&self) -> bool {
-        self.is_coroutine() || self.type_of().has(c"__await__")
+        self.is_coroutine() || self.type_of().has(c"__await__") || self.is_generator_coroutine()
+    }
+
+    /// Whether it is a generator that `types.coroutine` made one for `await`.
+    fn is_generator_coroutine(&self) -> bool {
+        // SAFETY: I1, attached; a living object.
+        if unsafe { ffi::PyGen_CheckExact(self.as_ptr()) } == 0 {
+            return false;
+        }
+        let flags = self.getattr_c(c"gi_code");
+        let flags = flags.and_then(|code| code.getattr_c(c"co_flags")?.as_i64());
+        flags.is_ok_and(|flags| flags.is_some_and(|flags| flags & CO_ITERABLE_COROUTINE != 0))
     }
 
     /// Whether `async for` takes it.

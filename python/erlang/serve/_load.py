@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from typing import Any
@@ -48,7 +49,8 @@ def as_asgi3(app: Any) -> Any:
     if inspect.isclass(app):
         single = hasattr(app, "__await__")
     else:
-        call = app if inspect.isroutine(app) else getattr(app, "__call__", app)  # noqa: B004
+        plain = inspect.isroutine(app) or isinstance(app, functools.partial)
+        call = app if plain else getattr(app, "__call__", app)  # noqa: B004
         single = inspect.iscoroutinefunction(call) or _takes_three(call)
     if single:
         return app
@@ -57,6 +59,13 @@ def as_asgi3(app: Any) -> Any:
         await app(scope)(receive, send)
 
     return asgi2
+
+
+async def awaited(given: Any) -> Any:
+    """A coroutine of what an application returned that is none, as the classes of Starlette do."""
+    if not inspect.isawaitable(given):
+        raise TypeError(f"the application returned {given!r}, which can't be awaited")
+    return await given
 
 
 def _takes_three(call: Any) -> bool:

@@ -6,10 +6,11 @@ import asyncio
 import importlib
 import logging
 import sys
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import erlang
-from erlang.serve._load import as_asgi3
+from erlang.serve._load import as_asgi3, awaited
 
 if TYPE_CHECKING:
     from erlang import Pid, Ref
@@ -70,6 +71,8 @@ async def run(
     exchange = Exchange(body, runner, ref, streams)
     loop = asyncio.get_running_loop()
     coroutine = app(scope, exchange.receive, exchange.send)
+    if type(coroutine) is not CoroutineType:
+        coroutine = awaited(coroutine)
     task: asyncio.Task[None] = asyncio.Task(coroutine, loop=loop, **_START)
     try:
         if not task.done():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import types
 from typing import Any
 
 import httpx
@@ -15,6 +17,9 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+
+from erlang.serve import Mounts
+from erlang.serve._load import as_asgi3
 
 
 class Home(HTTPEndpoint):
@@ -103,6 +108,70 @@ def test_a_stream_ends_when_its_reader_leaves(our_host, tmp_path, query):
                 await asyncio.sleep(0)
 
     our_host.run(main)
+
+
+class Page(HTTPEndpoint):
+    """An application whose call gives an instance, which is awaited; as ``Upper`` is."""
+
+    async def get(self, request: Any) -> PlainTextResponse:
+        return PlainTextResponse("page")
+
+
+class Returns:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Page:
+        return Page(scope, receive, send)
+
+
+class Waits:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await Page(scope, receive, send)
+
+
+async def partly(endpoint: Any, scope: Any, receive: Any, send: Any) -> None:
+    await endpoint(scope, receive, send)
+
+
+@types.coroutine
+def generator(scope: Any, receive: Any, send: Any) -> Any:
+    yield from Page(scope, receive, send).__await__()
+
+
+FORMS = {
+    "class": Page,
+    "object": Returns(),
+    "async object": Waits(),
+    "function": lambda scope, receive, send: Page(scope, receive, send),
+    "partial": functools.partial(partly, Page),
+    "generator": generator,
+}
+
+
+@pytest.mark.parametrize("mounted", [False, True], ids=["alone", "mounted"])
+@pytest.mark.parametrize("form", FORMS)
+def test_an_application_may_return_anything_that_can_be_awaited(our_host, url, form, mounted):
+    app = Mounts({"/": FORMS[form]}) if mounted else as_asgi3(FORMS[form])
+    socket = Mounts({"/": Upper}) if mounted else as_asgi3(Upper)
+
+    async def main():
+        async with our_host.serve(app, lifespan="off") as peer:
+            answer = await (await peer.connect()).get("/")
+        async with (
+            our_host.serve(socket, lifespan="off") as peer,
+            connect(url(peer, "/"), subprotocols=["upper"]) as client,
+        ):
+            await client.send("shout")
+            return answer.status, answer.body, await client.recv()
+
+    assert our_host.run(main) == (200, b"page", "SHOUT")
+
+
+def test_an_application_that_returns_nothing_to_await_is_told_so(our_host, caplog):
+    async def main():
+        async with our_host.serve(lambda scope, receive, send: 7, lifespan="off") as peer:
+            return (await (await peer.connect()).get("/")).status
+
+    assert our_host.run(main) == 500
+    assert "the application returned 7, which can't be awaited" in caplog.text
 
 
 def test_websocket_endpoints_talk_and_deny(our_host, url, tmp_path):

@@ -4,6 +4,7 @@
 //! is done before the loop turns.
 //! Thread: the loop's own.
 
+use pyrt::call::import_c;
 use pyrt::error::Builtin;
 use pyrt::{Attached, Member, Obj, PyError, PyResult};
 
@@ -54,7 +55,11 @@ fn task<'py>(
     let names = &server.types.names;
     let receive = request.getattr(&names.receive.get(py))?;
     let send = request.getattr(&names.send.get(py))?;
-    let coroutine = server.app(py)?.call(&[scope, &receive, &send])?;
+    let given = server.app(py)?.call(&[scope, &receive, &send])?;
+    let coroutine = match given.is_coroutine() {
+        true => given,
+        false => awaited(&given)?,
+    };
     let event_loop = server.event_loop(py)?;
     if pyrt::BUILT_FOR < (3, 12) {
         return event_loop.call_named(&names.create_task.get(py), [&coroutine]);
@@ -65,6 +70,12 @@ fn task<'py>(
         [&coroutine, &event_loop, &yes],
         Some(&server.types.eager.get(py)),
     )
+}
+
+/// A coroutine of what the application returned that is none: a class with `__await__`.
+#[cold]
+fn awaited<'py>(given: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
+    import_c(given.py(), c"erlang.serve._load")?.call_method(c"awaited", &[given])
 }
 
 fn count_out(own: &Request, py: Attached<'_>) {
