@@ -3,7 +3,6 @@
 //! Thread: whoever ended the last input. Never: runs a node's function, or has a lock while a
 //! condition runs (I3).
 
-use crate::sync::atomic::Ordering;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::lanes::needed;
 use crate::limit::Permit;
 use crate::node::{Body, Expansion};
 use crate::report::Outcome;
-use crate::run::{ENDED, Options, QUEUED, Run, Running, WAITING};
+use crate::run::{Options, Run, Running};
 use crate::sync::lock;
 use crate::ticket::Ticket;
 use crate::value::Value;
@@ -71,10 +70,7 @@ impl Run {
                 Err(reason) => return Verdict::Ends(Outcome::Failed(reason)),
             }
         }
-        let state = &self.nodes[index].state;
-        // AcqRel, as in `Ticket::start`.
-        let queued = state.compare_exchange(WAITING, QUEUED, Ordering::AcqRel, Ordering::Relaxed);
-        if queued.is_ok() {
+        if self.nodes[index].state.queue() {
             lock(&self.nodes[index].slot).times.queued = clock::now();
             self.send(index);
         }
@@ -137,7 +133,7 @@ impl Run {
         let mut late = Some(running);
         let before = {
             let mut slot = lock(&node.slot);
-            let has_ended = node.state.load(Ordering::Acquire) == ENDED;
+            let has_ended = node.state.has_ended();
             // Who goes on may be faster than who has brought it on its way.
             let stage = |running: &Option<Running>| running.as_ref().map(Running::stage);
             let is_past = slot.running.is_some() && stage(&slot.running) >= stage(&late);

@@ -156,7 +156,7 @@ fn attempt(ticket: &Ticket, given: &Given, turn: Option<Permit>) -> Doing {
             let run = ticket.run().clone();
             let index = ticket.index();
             let job = move || {
-                if sender.is_abandoned() {
+                if sender.is_abandoned() || run.is_over() {
                     return;
                 }
                 lock(&run.nodes[index].slot).times.lane =

@@ -2,7 +2,6 @@
 //!
 //! Thread: any. Never: ends a node that has ended; the first reason is the one that counts.
 
-use crate::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ impl Run {
         {
             // Locked first: who finds the run over waits here for the reason.
             let mut error = lock(&self.error);
-            if self.over.swap(true, Ordering::AcqRel) {
+            if !self.over.set() {
                 return;
             }
             error.get_or_insert(why);

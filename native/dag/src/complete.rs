@@ -11,13 +11,13 @@ use reactor::clock;
 use crate::admit::Verdict;
 use crate::error::{Error, Reason};
 use crate::report::Outcome;
-use crate::run::{ENDED, Run};
+use crate::run::Run;
 use crate::sync::lock;
 use crate::value::Value;
 
 impl Run {
     pub fn is_ended(&self, index: usize) -> bool {
-        self.nodes[index].state.load(Ordering::Acquire) == ENDED
+        self.nodes[index].state.has_ended()
     }
 
     pub fn value_of(&self, name: &str) -> Option<Value> {
@@ -80,8 +80,8 @@ impl Run {
         };
         let running = {
             let mut slot = lock(&node.slot);
-            // Under the lock, so that `keep` sees it; AcqRel, pairs with `Ticket::start`.
-            if node.state.swap(ENDED, Ordering::AcqRel) == ENDED {
+            // Under the lock, so that `keep` sees it.
+            if !node.state.end() {
                 return;
             }
             slot.value = value;

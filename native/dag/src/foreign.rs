@@ -90,7 +90,7 @@ impl Done {
             Some(Way::Node(ticket)) => ticket.start(Lane::Foreign(self.place)),
             Some(Way::Attempt { sender, run, index }) => {
                 lock(&run.nodes[*index].slot).times.lane = Lane::Foreign(self.place);
-                !sender.is_abandoned()
+                !sender.is_abandoned() && !run.is_over()
             }
             None => false,
         }

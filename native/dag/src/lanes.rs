@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::graph::{From, Graph, Plan};
 use crate::report::Report;
 use crate::run::{End, NodeRun, Options, Run, RunHandle};
+use crate::state::Over;
 use crate::sync::{Mutex, lock};
 use crate::value::Value;
 
@@ -141,7 +142,7 @@ impl Core {
             inputs,
             left: AtomicUsize::new(nodes.len()),
             nodes,
-            over: AtomicBool::new(false),
+            over: Over::default(),
             error: Mutex::new(None),
             partial: options.partial,
             began: clock::now(),

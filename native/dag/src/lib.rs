@@ -38,6 +38,7 @@ pub mod redis;
 mod report;
 mod run;
 mod sleepers;
+mod state;
 mod sync;
 mod ticket;
 mod typed;

@@ -2,7 +2,7 @@
 //!
 //! Thread: any. Each node ends exactly once (`complete`); the run ends with its last node.
 
-use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::graph::{Graph, Vertex};
 use crate::lanes::Core;
 use crate::limit::Limit;
 use crate::report::{Outcome, Report};
+use crate::state::{Over, State};
 use crate::sync::{Mutex, lock};
 use crate::value::Value;
 
@@ -49,12 +50,6 @@ impl Options {
         self
     }
 }
-
-/// The states of a node, in the order they come; `ENDED` may follow each.
-pub(crate) const WAITING: u8 = 0;
-pub(crate) const QUEUED: u8 = 1;
-pub(crate) const RUNNING: u8 = 2;
-pub(crate) const ENDED: u8 = 3;
 
 /// Where a node ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -115,7 +110,7 @@ pub(crate) struct Slot {
 
 #[derive(Default)]
 pub(crate) struct NodeRun {
-    pub state: AtomicU8,
+    pub state: State,
     pub waits: AtomicUsize,
     pub slot: Mutex<Slot>,
 }
@@ -129,7 +124,7 @@ pub(crate) struct Run {
     pub nodes: Box<[NodeRun]>,
     /// Nodes that have not ended.
     pub left: AtomicUsize,
-    pub over: AtomicBool,
+    pub over: Over,
     pub error: Mutex<Option<Error>>,
     pub partial: bool,
     pub began: u64,
@@ -154,7 +149,7 @@ impl Run {
 
     /// Whether its results are no longer wanted, or all there.
     pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+        self.over.is_set()
     }
 
     /// How many of its nodes may be at a place.
@@ -175,7 +170,7 @@ impl Run {
 
     /// The last node has ended.
     pub fn finish(self: &Arc<Self>) {
-        self.over.store(true, Ordering::Relaxed);
+        self.over.set();
         let deadline = lock(&self.end.deadline).take();
         drop(deadline);
         let then = lock(&self.end.then).take();

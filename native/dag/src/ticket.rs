@@ -3,7 +3,6 @@
 //!
 //! Thread: any; `run_here` a thread of the pool.
 
-use crate::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use reactor::clock;
@@ -12,7 +11,7 @@ use crate::contain::contain;
 use crate::cpu_lane::index_here;
 use crate::error::{Error, Reason};
 use crate::node::{Body, Given, Output};
-use crate::run::{Lane, NodeRun, QUEUED, RUNNING, Run};
+use crate::run::{Lane, NodeRun, Run};
 use crate::sync::lock;
 
 pub(crate) struct Ticket {
@@ -42,19 +41,16 @@ impl Ticket {
         &self.run.nodes[self.index]
     }
 
-    /// Says that the node runs from now on; `false` if it has ended before.
+    /// Says that the node runs from now on; `false` if it has ended before, or its run is over.
     pub fn start(&self, lane: Lane) -> bool {
         let node = self.node();
-        // AcqRel, pairs with the exchange in `complete`: who ends the node sees how far it came.
-        let started =
-            node.state
-                .compare_exchange(QUEUED, RUNNING, Ordering::AcqRel, Ordering::Relaxed);
-        if started.is_ok() {
+        let started = node.state.start(&self.run.over);
+        if started {
             let times = &mut lock(&node.slot).times;
             times.started = clock::now();
             times.lane = lane;
         }
-        started.is_ok()
+        started
     }
 
     /// The CPU lane's way: runs the function here and now.
@@ -75,6 +71,8 @@ impl Ticket {
     /// Ends the node, or lets the nodes it asks for end it.
     pub fn complete(mut self, result: Result<Output, Reason>) {
         match result {
+            // Not started because the run is over: whoever ended the run ends the node.
+            Err(Reason::Stopped) if self.run.is_over() => {}
             Ok(Output::Value(value)) => {
                 self.used = true;
                 self.run.complete(self.index, Ok(value));
