@@ -9,12 +9,14 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use reactor::{Handle, Spawned};
 
+use crate::redis::answer::Answer;
 use crate::redis::command::Arg;
 use crate::redis::config::Config;
 use crate::redis::drive::drive;
 use crate::redis::failure::Failure;
 use crate::redis::link::Link;
 use crate::redis::resp::Reply;
+use crate::redis::shared::{self, List};
 use crate::redis::store::Store;
 
 struct Server {
@@ -80,6 +82,7 @@ impl Redis {
     }
 
     pub(crate) async fn send<A: AsRef<[u8]>>(&self, args: &[A]) -> Result<Reply, Failure> {
+        shared::check(args)?;
         match &self.0 {
             Backend::Server(server) => {
                 let link = server.link();
@@ -99,7 +102,8 @@ impl Redis {
     }
 }
 
-/// Commands to be sent one right after the other. Not a transaction: say `MULTI` for that.
+/// Commands to be sent one right after the other. With `MULTI` and `EXEC` among them they are a
+/// transaction, and no command of others comes between them.
 pub struct Pipeline<'a> {
     redis: &'a Redis,
     commands: Vec<Vec<Arg<'a>>>,
@@ -114,25 +118,41 @@ impl<'a> Pipeline<'a> {
 
     /// The answers, in order; each command stands for itself.
     pub async fn run(self) -> Vec<Result<Reply, Failure>> {
+        let list = match shared::check_list(&self.commands) {
+            Ok(list) => list,
+            Err(why) => return vec![Err(why); self.commands.len()],
+        };
         let mut answers = Vec::with_capacity(self.commands.len());
-        let Backend::Server(server) = &self.redis.0 else {
-            for command in &self.commands {
-                answers.push(self.redis.send(command).await);
+        let server = match &self.redis.0 {
+            Backend::Server(server) => server,
+            Backend::Embedded(store) => {
+                let commands = self.commands.iter();
+                answers.extend(commands.map(|command| store.run(command)));
+                return answers;
             }
-            return answers;
         };
         // On one connection, so that they are carried out in order.
-        let link = server.link();
-        let mut sent = Vec::with_capacity(self.commands.len());
-        for command in &self.commands {
-            sent.push(poll_fn(|context| link.send(command, context)).await);
-        }
-        for sent in sent {
+        for sent in self.sent(server.link(), list).await {
             answers.push(match sent {
                 Ok(answer) => poll_fn(|context| answer.poll(context)).await,
                 Err(why) => Err(why),
             });
         }
         answers
+    }
+
+    async fn sent(&self, link: &Link, list: List) -> Vec<Result<Arc<Answer>, Failure>> {
+        if list == List::Whole {
+            let sent = poll_fn(|context| link.send_whole(&self.commands, context)).await;
+            return match sent {
+                Ok(answers) => answers.into_iter().map(Ok).collect(),
+                Err(why) => vec![Err(why); self.commands.len()],
+            };
+        }
+        let mut sent = Vec::with_capacity(self.commands.len());
+        for command in &self.commands {
+            sent.push(poll_fn(|context| link.send(command, context)).await);
+        }
+        sent
     }
 }

@@ -116,16 +116,22 @@ impl<'a> Connection<'a> {
         if let Err(why) = served {
             return Poll::Ready(Err(why));
         }
+        // What the server says unasked is no reply.
+        self.replies
+            .retain(|reply| !matches!(reply, Reply::Push(_)));
         let refused = self.replies.iter().find_map(|reply| match reply {
             Reply::Error(text) => Some(Failure::Server(text.clone())),
             _ => None,
         });
-        match refused {
-            Some(why) => Poll::Ready(Err(why)),
-            None if self.replies.len() < wanted => Poll::Pending,
-            None => {
+        match (refused, self.replies.len()) {
+            (Some(why), _) => Poll::Ready(Err(why)),
+            (None, count) if count < wanted => Poll::Pending,
+            (None, count) => {
                 self.replies.clear();
-                Poll::Ready(Ok(()))
+                Poll::Ready(match count > wanted {
+                    true => Err(Failure::Protocol("a reply that nobody asked for")),
+                    false => Ok(()),
+                })
             }
         }
     }
@@ -140,8 +146,10 @@ impl<'a> Connection<'a> {
     }
 
     fn poll_serve(&mut self, context: &mut Context<'_>) -> Result<(), Failure> {
-        self.read(context)?;
+        let read = self.read(context);
+        // What came before the end still answers its commands.
         self.link.answer(&mut self.replies)?;
+        read?;
         // Looked at until it is quiet, so that its waker is left there.
         while self.link.work.poll(context).is_ready() {}
         self.write(context)?;

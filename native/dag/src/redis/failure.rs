@@ -15,6 +15,8 @@ pub enum Failure {
     Protocol(&'static str),
     /// The reply is not of the kind that the helper expects.
     Unexpected(&'static str),
+    /// A command that must not be sent; nothing was.
+    Refused(String),
     /// The address or an option is wrong.
     Config(String),
 }
@@ -28,6 +30,7 @@ impl fmt::Display for Failure {
             Failure::Closed => f.write_str("the Redis client is closed"),
             Failure::Protocol(what) => write!(f, "not the Redis protocol: {what}"),
             Failure::Unexpected(wanted) => write!(f, "the reply is not {wanted}"),
+            Failure::Refused(why) => write!(f, "Redis command refused: {why}"),
             Failure::Config(what) => write!(f, "Redis address: {what}"),
         }
     }

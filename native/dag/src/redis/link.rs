@@ -65,21 +65,14 @@ impl Link {
             if let Some(answer) = self.same_get(&mut state, args) {
                 return Poll::Ready(Ok(answer));
             }
-            if state.waiting.len() >= self.config.in_flight {
-                state.blocked.push(context.waker().clone());
+            if !self.has_room(&mut state, context) {
                 return Poll::Pending;
             }
             let first = state.out.is_empty();
-            resp::encode(&mut state.out, args);
-            let answer = Answer::new();
+            let answer = self.append(&mut state, args);
             if self.config.coalesce && is_get(args) {
                 state.gets.insert(args[1].as_ref().to_vec(), answer.clone());
             }
-            let timeout = self.config.timeout.as_nanos() as u64;
-            state.waiting.push_back(Waiting {
-                answer: answer.clone(),
-                deadline: clock::now().saturating_add(timeout),
-            });
             (answer, first)
         };
         // Once per turn: the task takes all there is.
@@ -87,6 +80,52 @@ impl Link {
             self.work.fire();
         }
         Poll::Ready(Ok(answer))
+    }
+
+    /// Encodes commands so that no other comes between them. Once there is room for one of them
+    /// there is for all: they are one piece, and their caller has them in memory already.
+    pub fn send_whole<A: AsRef<[u8]>>(
+        &self,
+        commands: &[Vec<A>],
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Vec<Arc<Answer>>, Failure>> {
+        let (answers, first) = {
+            let mut state = lock(&self.state);
+            if state.closed {
+                return Poll::Ready(Err(Failure::Closed));
+            }
+            if !self.has_room(&mut state, context) {
+                return Poll::Pending;
+            }
+            // It may write, and what it reads is read later: see `same_get`.
+            state.gets.clear();
+            let first = state.out.is_empty();
+            let answers = commands.iter().map(|args| self.append(&mut state, args));
+            (answers.collect(), first)
+        };
+        if first {
+            self.work.fire();
+        }
+        Poll::Ready(Ok(answers))
+    }
+
+    fn has_room(&self, state: &mut State, context: &Context<'_>) -> bool {
+        let has_room = state.waiting.len() < self.config.in_flight;
+        if !has_room {
+            state.blocked.push(context.waker().clone());
+        }
+        has_room
+    }
+
+    fn append<A: AsRef<[u8]>>(&self, state: &mut State, args: &[A]) -> Arc<Answer> {
+        resp::encode(&mut state.out, args);
+        let answer = Answer::new();
+        let timeout = self.config.timeout.as_nanos() as u64;
+        state.waiting.push_back(Waiting {
+            answer: answer.clone(),
+            deadline: clock::now().saturating_add(timeout),
+        });
+        answer
     }
 
     fn same_get<A: AsRef<[u8]>>(&self, state: &mut State, args: &[A]) -> Option<Arc<Answer>> {
@@ -108,9 +147,11 @@ impl Link {
         std::mem::swap(&mut state.out, buffer);
     }
 
-    /// Gives replies to those who wait longest, in order.
+    /// Gives replies to those who wait longest, in order. One that nobody asked for is an error:
+    /// from there on it is not known whose reply is whose.
     pub fn answer(&self, replies: &mut Vec<Reply>) -> Result<(), Failure> {
         let mut pairs = Vec::with_capacity(replies.len());
+        let mut result = Ok(());
         let blocked = {
             let mut state = lock(&self.state);
             for reply in replies.drain(..) {
@@ -118,7 +159,8 @@ impl Link {
                     continue;
                 }
                 let Some(waiting) = state.waiting.pop_front() else {
-                    return Err(Failure::Protocol("a reply that nobody asked for"));
+                    result = Err(Failure::Protocol("a reply that nobody asked for"));
+                    break;
                 };
                 state.expired = state.expired.saturating_sub(1);
                 pairs.push((waiting.answer, reply));
@@ -136,7 +178,7 @@ impl Link {
             });
         }
         blocked.into_iter().for_each(Waker::wake);
-        Ok(())
+        result
     }
 
     /// Answers those who have waited too long; gives the time to look again.
@@ -154,6 +196,8 @@ impl Link {
                 }
                 late.push(waiting.answer.clone());
                 state.expired += 1;
+                // One that has timed out answers no other.
+                state.gets.clear();
             }
         };
         for answer in late {

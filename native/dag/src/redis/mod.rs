@@ -53,6 +53,7 @@ mod drive;
 mod failure;
 mod link;
 pub mod resp;
+mod shared;
 mod store;
 mod tls;
 mod typed;
