@@ -8,8 +8,8 @@
 runner_limit=${DEV_RUNNER_LIMIT:-1200}
 # More lanes than cores: builds and tests also wait.
 test_lanes=3
-# More options of pytest and of cargo test.
-python_options='' rust_options=''
+# The order of pytest's tests, and more options of cargo test.
+python_order='-p no:randomly' rust_options=''
 
 dev_test() {
     clock
@@ -276,7 +276,7 @@ test_python() {
 
 run_python() {
     # shellcheck disable=SC2086 # a list of options
-    set -- $python_options
+    set -- $python_order
     [ "$python_scope" = all ] || set -- "$@" -m smoke
     # A file by itself is over before a second process has started.
     [ -n "$want_files" ] || set -- "$@" -n 2 --dist worksteal
@@ -401,7 +401,7 @@ print_summary() {
         say "$sum_passed passed, $sum_failed failed, $sum_skipped skipped"
     else
         say "$sum_passed passed, $sum_failed failed"
-    fi
+    fi | tee "$results/verdict"
     [ "$sum_failed" -eq 0 ] && [ "$sum_passed" -gt 0 ]
 }
 

@@ -11,7 +11,7 @@
 -spec main() -> ok.
 main() ->
     [Suite, Logs | Cases] = init:get_plain_arguments(),
-    Chosen = [{testcase, [list_to_atom(Case) || Case <- Cases]} || Cases =/= []],
+    Chosen = [{testcase, Names} || Names <- [chosen(list_to_atom(Suite), Cases)], Names =/= []],
     Result = ct:run_test([
         {dir, filename:dirname(code:which(?MODULE))},
         {suite, Suite},
@@ -24,6 +24,24 @@ main() ->
     io:format("~n~b passed, ~b failed, ~b skipped~n", [Passed, Failed, Skipped]),
     %% Not halt: a node that crashes when it stops is a failure too.
     init:stop(min(Failed, 1)).
+
+%% All of them in their own order is no choice. With a seed (`./dev test --stress') it is a random one, but not within
+%% groups, whose cases may build on each other.
+chosen(_Suite, [_ | _] = Cases) ->
+    [list_to_atom(Case) || Case <- Cases];
+chosen(Suite, []) ->
+    case {os:getenv("PY_TEST_SEED"), Suite:all()} of
+        {false, _} -> [];
+        {Seed, [Case | _] = All} when is_atom(Case) -> shuffled(Seed, All);
+        _ -> []
+    end.
+
+shuffled(Seed, All) ->
+    _ = rand:seed(exsss, list_to_integer(Seed)),
+    case lists:all(fun is_atom/1, All) of
+        true -> [Case || {_, Case} <- lists:sort([{rand:uniform(), Case} || Case <- All])];
+        false -> []
+    end.
 
 counts({Passed, Failed, {ByUser, ByFailure}}) when Passed + Failed + ByUser + ByFailure > 0 ->
     %% A case that is skipped because something failed is a failure that nobody would see.

@@ -36,6 +36,8 @@ opt_release=no opt_all=no opt_all_pythons=no opt_pythons='' words=''
 . "$project/scripts/count.sh"
 # shellcheck source=scripts/test.sh
 . "$project/scripts/test.sh"
+# shellcheck source=scripts/stress.sh
+. "$project/scripts/stress.sh"
 
 # prove SENTENCE FUNCTION: the function runs in a subshell and stops at its first failure.
 prove() {

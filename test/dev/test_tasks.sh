@@ -48,6 +48,21 @@ two_lanes_run_at_once() {
     same "ok ok" "$(cat "$task_dir/a.end" "$task_dir/b.end" | paste -s -d ' ' -)"
 }
 
+a_stressed_round_is_logged_with_its_seed() {
+    stress_log=$work/stress.log
+    dev_test() {
+        begin_results
+        echo "order $python_order, seed $PY_TEST_SEED"
+        echo '5 passed, 1 failed' >"$results/verdict"
+        return 1
+    }
+    words="2${newline}ct$newline" DEV_STRESS_SEED=7
+    stress_said=$(dev_stress) && exit 1
+    contains "$stress_said" "order -p randomly --randomly-seed=7, seed 7"
+    same 2 "$(grep -c 'seed 7: 5 passed, 1 failed$' "$stress_log")"
+}
+
+prove "a stressed round is logged with its commit, its seed and its result" a_stressed_round_is_logged_with_its_seed
 prove "a task begins after what it needs, and once" a_task_begins_after_what_it_needs
 prove "what needs a task that failed does not run, the others do" what_needs_a_failure_does_not_run
 prove "two lanes run two tasks at once" two_lanes_run_at_once

@@ -15,6 +15,8 @@ what_it_does_not_know() {
     says 2 "unknown option --fast" build --fast
     says 2 "takes no argument 'now'" build now
     says 2 "--python needs a path or a version" build --python
+    says 2 "--root takes bookworm, trixie, forky or sid, not 'potato'" test --root potato
+    says 2 "--root is for run, test and check" build --root sid
     says 2 "there is no benchmark 'nothing'" bench nothing
     says 2 "soak takes a number of calls, not 'many'" soak many
 }
