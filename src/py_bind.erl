@@ -9,6 +9,10 @@
 -export([start_link/1, bind/0, is_bound/0, new/0, unbind/0, unbind/1, check/1, with_context/1, bound/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+%% Entry of the process dictionary: whose it is, and the handle. As in `py_call', that of another process is
+%% none: it must not be given back in its name.
+-define(KEY, '$py_bound').
+
 -record(state, {
     max :: pos_integer(),
     %% Lent: by handle.
@@ -29,7 +33,7 @@ bind() ->
         false ->
             case lend(false) of
                 {ok, Handle, Pool} ->
-                    _ = put('$py_bound', Handle),
+                    _ = put(?KEY, {self(), Handle}),
                     py_call:bind_to(Pool);
                 {error, _} = Error ->
                     Error
@@ -41,9 +45,16 @@ bind() ->
 %% A binding that the application's stop has taken away is none.
 -spec is_bound() -> boolean().
 is_bound() ->
-    case get('$py_bound') of
-        undefined -> false;
+    case own_handle() of
+        none -> false;
         Handle -> py_registry:pool(Handle) =/= error
+    end.
+
+own_handle() ->
+    Self = self(),
+    case get(?KEY) of
+        {Self, Handle} -> Handle;
+        _ -> none
     end.
 
 %% A handle with a thread and names of its own.
@@ -56,10 +67,11 @@ new() ->
 
 -spec unbind() -> ok.
 unbind() ->
-    case erase('$py_bound') of
-        undefined ->
+    case own_handle() of
+        none ->
             ok;
         Handle ->
+            _ = erase(?KEY),
             ok = py_call:bind_to(default),
             unbind(Handle)
     end.

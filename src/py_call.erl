@@ -38,7 +38,9 @@
 }.
 -type answer() :: ok | {ok, term()} | {error, py_error:reason()}.
 
-%% One entry of the process dictionary: the slot, and the pool this process is bound to.
+%% One entry of the process dictionary: whose it is, the slot, and the pool this process is bound to. A
+%% dictionary may have been copied from another process: the shell gives that of an evaluator that crashed to
+%% the next one. So what another process has put there counts as absent.
 -define(KEY, '$py').
 %% Over this a binary is referenced instead of copied.
 -define(LARGE, 4096).
@@ -46,43 +48,48 @@
 %% The slot of the calling process, made at its first call.
 -spec slot() -> py_nif:slot().
 slot() ->
-    {Slot, _Pool} = own(),
+    {_Self, Slot, _Pool} = own(),
     Slot.
 
 own() ->
+    Self = self(),
     case get(?KEY) of
-        undefined ->
-            case py_nif:slot_new(group_leader()) of
-                none ->
-                    %% Not kept: the application may be started yet.
-                    {none, default};
-                Slot ->
-                    Own = {Slot, default},
-                    _ = put(?KEY, Own),
-                    Own
-            end;
-        Own ->
+        {Self, _Slot, _Pool} = Own -> Own;
+        _ -> new_own(Self)
+    end.
+
+new_own(Self) ->
+    case py_nif:slot_new(group_leader()) of
+        none ->
+            %% Not kept: the application may be started yet.
+            {Self, none, default};
+        Slot ->
+            Own = {Self, Slot, default},
+            _ = put(?KEY, Own),
             Own
     end.
 
 %% Empties the process dictionary, save for the slot.
 -spec forget_all() -> py_nif:slot().
 forget_all() ->
-    {Slot, _Pool} = own(),
+    Slot = slot(),
     _ = erase(),
-    _ = put(?KEY, {Slot, default}),
+    ok = keep(Slot, default),
     Slot.
 
 -spec bind_to(py_nif:pool() | default) -> ok.
 bind_to(Pool) ->
-    _ = put(?KEY, {slot(), Pool}),
+    keep(slot(), Pool).
+
+keep(Slot, Pool) ->
+    _ = put(?KEY, {self(), Slot, Pool}),
     ok.
 
 %% Runs a job and waits for its answer.
 -spec sync(py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
     answer().
 sync(Pool, Op, Flags, Payload, Timeout) ->
-    {Slot, Bound} = own(),
+    {_Self, Slot, Bound} = own(),
     %% Made in the function of its receive: the wait skips the rest of the mailbox.
     Key = make_ref(),
     case py_nif:submit(Slot, Key, choose(Pool, Bound), Op, Flags, Payload) of
@@ -138,7 +145,7 @@ refused(context_died) -> {context_died, stopped}.
 -spec spawn(pid(), atom(), py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload()) ->
     py_nif:job_ref().
 spawn(To, Tag, Pool, Op, Flags, Payload) ->
-    {Slot, Bound} = own(),
+    {_Self, Slot, Bound} = own(),
     spawn(Slot, To, Tag, choose(Pool, Bound), Op, Flags, Payload).
 
 %% The same for another process, which must not submit anything itself meanwhile: a slot lists the jobs
@@ -159,7 +166,7 @@ spawn(Slot, To, Tag, Pool, Op, Flags, Payload) ->
 -spec cast(py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
     ok | {error, py_error:reason()}.
 cast(Pool, Op, Flags, Payload, Limit) ->
-    {Slot, Bound} = own(),
+    {_Self, Slot, Bound} = own(),
     case py_nif:cast(Slot, choose(Pool, Bound), Op, Flags, Payload) of
         {ok, Ref} -> py_deadline:set(Ref, Limit);
         {Refusal, _Ref} -> {error, refused(Refusal)}
@@ -170,7 +177,7 @@ cast(Pool, Op, Flags, Payload, Limit) ->
 when
     Payload :: py_nif:payload().
 stream(To, Window, Pool, Op, Flags, Payload) ->
-    {Slot, Bound} = own(),
+    {_Self, Slot, Bound} = own(),
     case py_nif:stream(Slot, To, Window, choose(Pool, Bound), Op, Flags, Payload) of
         {ok, Ref} -> {ok, Ref};
         {Refusal, _Ref} -> {error, refused(Refusal)}

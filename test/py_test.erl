@@ -9,7 +9,7 @@
 -export([reason/1, collect_if_free_threaded/0, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
 -export([holding_gil/1, begun/1, ended/1, occupy/2, release/1, pool_threads/1, workers/1]).
--export([peer/1, peer/2, stop_peer/1, run_node/2]).
+-export([peer/1, peer/2, stop_peer/1, run_node/2, run_program/3, paths/0]).
 
 %% No event of ours takes longer than this on a machine that works.
 -define(PATIENCE, 20_000).
@@ -262,9 +262,12 @@ stop_peer(Peer) -> peer:stop(Peer).
 %% expression ends the node.
 -spec run_node(string(), timeout()) -> {integer() | timeout, binary(), float()}.
 run_node(Expression, Limit) ->
-    Erl = os:find_executable("erl"),
-    Port = open_port({spawn_executable, Erl}, [
-        {args, paths() ++ ["-noinput", "-eval", Expression]},
+    run_program(os:find_executable("erl"), paths() ++ ["-noinput", "-eval", Expression], Limit).
+
+-spec run_program(file:filename(), [string() | binary()], timeout()) -> {integer() | timeout, binary(), float()}.
+run_program(Program, Args, Limit) ->
+    Port = open_port({spawn_executable, Program}, [
+        {args, Args},
         {env, [{"ERL_CRASH_DUMP_BYTES", "0"}]},
         exit_status,
         stderr_to_stdout,
@@ -284,6 +287,8 @@ collect(Port, Limit, Output) ->
         {timeout, iolist_to_binary(Output)}
     end.
 
+%% What `erl' needs to find the application and the tests.
+-spec paths() -> [string()].
 paths() ->
     Ours = [filename:absname(filename:dirname(code:which(M))) || M <- [py, ?MODULE]],
     ["-pa" | Ours].
