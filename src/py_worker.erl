@@ -1,4 +1,5 @@
-%% Stands for one interpreter thread of a pool: dies with it, and it ends with this process.
+%% Stands for one interpreter thread of a pool, which ends with this process. A thread that hangs in C code is
+%% replaced by another one; any other end of a thread is our bug, and that of this process.
 -module(py_worker).
 
 -behaviour(gen_server).
@@ -6,26 +7,30 @@
 -export([start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-type state() :: {py_nif:pool(), py_nif:worker()}.
+
 -spec start_link(atom()) -> gen_server:start_ret().
 start_link(PoolName) ->
     gen_server:start_link(?MODULE, PoolName, []).
 
--spec init(atom()) -> {ok, py_nif:worker()}.
+-spec init(atom()) -> {ok, state()}.
 init(PoolName) ->
     {ok, Pool} = py_registry:pool(PoolName),
-    {ok, py_nif:worker_start(Pool)}.
+    {ok, {Pool, py_nif:worker_start(Pool)}}.
 
--spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
+-spec handle_call(term(), gen_server:from(), state()) -> {reply, {error, unknown}, state()}.
 handle_call(_Request, _From, State) ->
     {reply, {error, unknown}, State}.
 
--spec handle_cast(term(), State) -> {noreply, State}.
+-spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast(_Request, State) ->
     {noreply, State}.
 
--spec handle_info(term(), State) -> {noreply, State} | {stop, {shutdown, term()}, State}.
+-spec handle_info(term(), state()) -> {noreply, state()} | {stop, {shutdown, term()}, state()}.
+handle_info({py_worker_down, stuck}, {Pool, _Stuck}) ->
+    %% The log has it already. The supervisor would add a report about nothing that is wrong in the tree.
+    {noreply, {Pool, py_nif:worker_start(Pool)}};
 handle_info({py_worker_down, Why}, State) ->
-    %% The supervisor starts another one.
     {stop, {shutdown, Why}, State};
 handle_info(_Message, State) ->
     {noreply, State}.

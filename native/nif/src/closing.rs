@@ -11,7 +11,7 @@ use crate::log;
 /// Answers a job that will not run: `{error, {context_died, stopped}}`.
 pub fn refuse(job: Box<Job>) {
     // Queued → running → replying, as if it had run.
-    if !job.ticket.start(&crate::here::here(), &job.pool.interp) {
+    if !job.ticket.start(&crate::here::here(), &job) {
         return job.recycle();
     }
     stop(job);

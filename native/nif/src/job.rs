@@ -280,6 +280,19 @@ impl Job {
         }
     }
 
+    /// The first of those slices.
+    pub fn first_segment(&self) -> &[u8] {
+        match &self.payload {
+            Payload::Copied => &self.bytes,
+            Payload::Shared(bytes, range) => bytes.get(range.clone()).unwrap_or_default(),
+            Payload::Lent(lent) => match lent.parts.first() {
+                // SAFETY: memory of a binary that `lent` holds, never written.
+                Some(&(data, len)) => unsafe { std::slice::from_raw_parts(data, len) },
+                None => &[],
+            },
+        }
+    }
+
     /// What keeps the memory of a segment alive after the job, for views.
     pub fn segment_owner(&self) -> Option<Arc<dyn Memory>> {
         match &self.payload {

@@ -28,6 +28,7 @@ mod guest;
 mod here;
 mod interp;
 mod job;
+mod label;
 mod log;
 mod nifs;
 mod out;

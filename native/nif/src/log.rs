@@ -23,7 +23,8 @@ pub fn set(pid: LocalPid) {
     *lock(&LOGGER) = Some(pid);
 }
 
-/// Python's number for an error.
+/// Python's numbers for a warning and an error.
+const WARNING: i64 = 30;
 const ERROR: i64 = 40;
 
 /// `{py_log, Level, Logger, Message, Meta, About}`; `meta` is an encoded small map.
@@ -62,6 +63,10 @@ pub fn cast_failed(failure: &Failure<'_>) {
 /// A failure that nobody waits to hear of.
 pub fn failure(text: &str) {
     record(ERROR, "erlang", text, &EMPTY_MAP, None);
+}
+
+pub fn warning(text: &str) {
+    record(WARNING, "erlang", text, &EMPTY_MAP, None);
 }
 
 /// Sends a term given as bytes (no large map in it).

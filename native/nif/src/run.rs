@@ -29,7 +29,7 @@ const STACK_NEEDED: usize = 1 << 20;
 
 /// Runs one job to its end, or to the end of its slice.
 pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
-    if !job.ticket.start(me, &job.pool.interp) {
+    if !job.ticket.start(me, &job) {
         // Cancelled while it was queued: it never runs.
         return job.recycle();
     }
@@ -66,7 +66,7 @@ fn own_context<'py>(world: &World<'_, 'py>, job: &Job) -> Option<Apart<'py>> {
 /// Runs a job of the process that runs this thread's callback, on top of what the thread does.
 pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
     if pyrt::thread::stack_left() < STACK_NEEDED {
-        if job.ticket.start(me, &job.pool.interp) {
+        if job.ticket.start(me, &job) {
             reply::answer(world, job, Err(failure::recursion(world.py)));
         }
         return;
@@ -76,7 +76,7 @@ pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
     match Apart::enter(world.py) {
         Ok(_apart) => run(world, me, job),
         Err(error) => {
-            if job.ticket.start(me, &job.pool.interp) {
+            if job.ticket.start(me, &job) {
                 reply::answer(world, job, Err(error.into()));
             }
         }

@@ -13,6 +13,7 @@ use crate::event_loop::Loop;
 use crate::here::Thread;
 use crate::interp::Interp;
 use crate::job::Job;
+use crate::label::Label;
 use crate::watch;
 
 /// Why a running job whose caller still waits was told to stop.
@@ -51,7 +52,7 @@ pub struct Answered {
 
 /// Where a job runs.
 enum Place {
-    Thread(Arc<Thread>, Arc<Interp>),
+    Thread(Arc<Thread>, Arc<Interp>, Label),
     /// In the queue of that loop, or a task of it.
     Loop(Arc<Loop>),
 }
@@ -87,8 +88,9 @@ impl Ticket {
     }
 
     /// Queued → running. `false`: cancelled before it ran, and it never will.
-    pub fn start(&self, thread: &Arc<Thread>, interp: &Arc<Interp>) -> bool {
-        *lock(&self.place) = Some(Place::Thread(thread.clone(), interp.clone()));
+    pub fn start(&self, thread: &Arc<Thread>, job: &Job) -> bool {
+        let interp = job.pool.interp.clone();
+        *lock(&self.place) = Some(Place::Thread(thread.clone(), interp, Label::of(job)));
         self.life.start()
     }
 
@@ -178,7 +180,15 @@ impl Ticket {
 
     pub fn place(&self) -> Option<(Arc<Thread>, Arc<Interp>)> {
         match &*lock(&self.place) {
-            Some(Place::Thread(thread, interp)) => Some((thread.clone(), interp.clone())),
+            Some(Place::Thread(thread, interp, _)) => Some((thread.clone(), interp.clone())),
+            _ => None,
+        }
+    }
+
+    /// What it is called in a log, if a thread runs it.
+    pub fn label(&self) -> Option<String> {
+        match &*lock(&self.place) {
+            Some(Place::Thread(_, _, label)) => Some(label.text()),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ use pyrt::thread::spawn_named;
 use crate::event_loop::Loop;
 use crate::pool::Pool;
 use crate::ticket::{Ticket, Why};
-use crate::{closing, stopper, worker};
+use crate::{closing, log, stopper, worker};
 use crew::sync::lock;
 
 enum Task {
@@ -160,6 +160,12 @@ fn still_runs(ticket: &Arc<Ticket>) -> bool {
 fn replace_thread(ticket: &Arc<Ticket>) {
     if let Some(thread) = ticket.thread() {
         thread.retire();
+        log::warning(&format!(
+            "{} was told to stop {} s ago and still runs: it is in C code, which can't be interrupted. \
+             Its thread is replaced by another and ends when the C code returns.",
+            ticket.label().unwrap_or_default(),
+            GRACE.as_secs()
+        ));
         thread.tell_owner_stuck();
     }
 }
