@@ -66,7 +66,15 @@ class Sockets:
                 return getattr(sock, method)(*args)
             except (BlockingIOError, InterruptedError):
                 ready = self._sock_ready(sock, write)
-            await ready
+            await self._sock_done(sock, write, ready)
+
+    async def _sock_done(self, sock: Any, write: bool, done: Any) -> Any:
+        """What the core does when the socket is ready; who is cancelled leaves nothing behind."""
+        try:
+            return await done
+        except exceptions.CancelledError:
+            self._sock_forget(sock, write, done)
+            raise
 
     async def sock_recv(self, sock: Any, n: int) -> bytes:
         """Receives up to n bytes."""
@@ -75,7 +83,12 @@ class Sockets:
         if type(data) is not bytes:
             if data is NotImplemented:
                 return await self._sock_do(sock, False, "recv", n)
-            data = await data
+            # As `_sock_done`, without a coroutine more.
+            try:
+                data = await data
+            except exceptions.CancelledError:
+                self._sock_forget(sock, False, data)
+                raise
         return data
 
     async def sock_recv_into(self, sock: Any, buf: Any) -> int:
@@ -97,8 +110,16 @@ class Sockets:
         """Sends all of the data."""
         self._check_socket(sock)
         waiting = self._sock_sendall(sock, data)
-        if waiting is not None:
-            await waiting
+        if type(waiting) is int:
+            rest = memoryview(data).cast("B")[waiting:]
+            while rest:
+                rest = rest[await self._sock_do(sock, True, "send", rest) :]
+        elif waiting is not None:
+            try:
+                await waiting
+            except exceptions.CancelledError:
+                self._sock_forget(sock, True, waiting)
+                raise
 
     async def sock_sendto(self, sock: Any, data: Any, address: Any) -> int:
         """Sends a datagram; how many bytes."""
@@ -124,7 +145,7 @@ class Sockets:
             return
         except (BlockingIOError, InterruptedError):
             ready = self._sock_ready(sock, True)
-        await ready
+        await self._sock_done(sock, True, ready)
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise OSError(code, f"Connect call failed {address}")
@@ -158,7 +179,7 @@ class Sockets:
                     sent += more
                     if not more or sent == count:
                         break
-                await self._sock_ready(sock, True)
+                await self._sock_done(sock, True, self._sock_ready(sock, True))
         finally:
             # What is no file of that kind has no place in it.
             with suppress(OSError):

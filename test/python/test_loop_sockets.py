@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -25,6 +27,15 @@ def pair() -> Iterator[Pair]:
         mine.setblocking(False)
         theirs.setblocking(False)
         yield mine, theirs
+
+
+LARGE = 1_000_000
+
+
+async def drain(loop: Loop, sock: socket.socket) -> None:
+    left = LARGE
+    while left:
+        left -= len(await loop.sock_recv(sock, left))
 
 
 def run(loop: Loop, main: Callable[[Loop], Awaitable[None]]) -> None:
@@ -162,6 +173,110 @@ def test_callbacks_may_watch_what_was_waited_for(loop: Loop, pair: Pair) -> None
         await asyncio.sleep(0)
         theirs.send(b"z")
         assert await waiting == b"z"
+
+    run(loop, main)
+
+
+def test_callbacks_of_one_way_leave_alone_who_waits_the_other_way(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        receiving = asyncio.create_task(loop.sock_recv(mine, 10))
+        await asyncio.sleep(0)
+        writable, readable = asyncio.Event(), asyncio.Event()
+        loop.add_writer(mine, writable.set)
+        await writable.wait()
+        assert loop.remove_writer(mine)
+        theirs.send(b"data")
+        assert await receiving == b"data"
+
+        def read() -> None:
+            assert mine.recv(10) == b"more"
+            readable.set()
+
+        for _ in range(2):
+            loop.add_reader(mine, read)
+            sending = asyncio.create_task(loop.sock_sendall(mine, bytes(LARGE)))
+            await asyncio.sleep(0)
+            theirs.send(b"more")
+            await readable.wait()
+            readable.clear()
+            assert not sending.done()
+            await drain(loop, theirs)
+            await sending
+            theirs.send(b"more")
+            await readable.wait()
+            readable.clear()
+            assert loop.remove_reader(mine)
+            assert not loop.remove_reader(mine)
+
+    run(loop, main)
+
+
+def test_who_sends_takes_the_place_of_a_writer(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                mine.send(bytes(LARGE))
+        loop.add_writer(mine, pytest.fail, "it was replaced")
+        sending = asyncio.create_task(loop.sock_sendall(mine, b"end"))
+        await asyncio.sleep(0)
+        while not sending.done():
+            await loop.sock_recv(theirs, LARGE)
+        await sending
+        assert not loop.remove_writer(mine)
+
+    run(loop, main)
+
+
+def futures() -> int:
+    gc.collect()
+    return sum(type(found) is asyncio.Future for found in gc.get_objects())
+
+
+def test_who_was_cancelled_leaves_nothing_behind(loop: Loop, pair: Pair) -> None:
+    mine, theirs = pair
+
+    async def main(loop: Loop) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
+            listener.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    mine.send(bytes(LARGE))
+            waits: list[Callable[[], Awaitable[object]]] = [
+                lambda: loop.sock_accept(listener),
+                lambda: loop.sock_recv(mine, 1),
+                lambda: loop.sock_recv_into(mine, bytearray(1)),
+                lambda: loop.sock_sendall(mine, b"x"),
+            ]
+            # One of them waits on: the others are told from it.
+            stays = asyncio.create_task(loop.sock_recv(mine, 1))
+            await asyncio.sleep(0)
+            before = futures()
+            for wait in waits[: 4 if isinstance(loop, erlang.ErlangEventLoop) else 1]:
+                tasks = [asyncio.ensure_future(wait()) for _ in range(50)]
+                await asyncio.sleep(0)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+                del task, tasks
+                assert futures() <= before + 2
+            # Also where the socket was closed meanwhile.
+            other, end = (stack.enter_context(side) for side in socket.socketpair())
+            other.setblocking(False)
+            closed = asyncio.create_task(loop.sock_recv(other, 1))
+            await asyncio.sleep(0)
+            other.close()
+            end.close()
+            closed.cancel()
+            await asyncio.wait([closed])
+            del closed
+            assert futures() <= before + 2
+            theirs.send(b"x")
+            if isinstance(loop, erlang.ErlangEventLoop):
+                assert await stays == b"x"
 
     run(loop, main)
 

@@ -172,6 +172,27 @@ def test_who_watched_a_closed_descriptor_is_not_called_for_a_transport_of_its_nu
     assert ran == []
 
 
+@pytest.mark.parametrize("way", ["reader", "writer"])
+def test_a_socket_that_was_closed_while_watched_can_be_removed(loop: Loop, way: str) -> None:
+    add, remove = getattr(loop, f"add_{way}"), getattr(loop, f"remove_{way}")
+    mine, theirs = socket.socketpair()
+    add(mine, pytest.fail, "it is closed")
+    mine.close()
+    theirs.close()
+    assert remove(mine) is True
+    with pytest.raises(ValueError, match="Invalid file descriptor: -1"):
+        remove(mine)
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        ran: list[str] = []
+        add(mine, ran.append, "new")
+        theirs.send(b"x")
+        loop.stop()
+        loop.run_forever()
+        assert ran == ["new"]
+        assert remove(mine) is True
+
+
 def test_bad_descriptors_are_refused(loop: Loop) -> None:
     with pytest.raises(ValueError, match="Invalid file"):
         loop.add_reader(-1, print)

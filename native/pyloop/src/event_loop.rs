@@ -69,15 +69,12 @@ unsafe impl Send for Foreign {}
 /// What a descriptor stands for.
 pub enum Source {
     /// `add_reader` and `add_writer`.
-    Callbacks {
-        reader: Option<Call<Plain>>,
-        writer: Option<Call<Plain>>,
-    },
+    Callbacks(watch::Callbacks),
     /// A stream transport.
     Stream(Foreign),
     /// A datagram transport.
     Datagram(Foreign),
-    /// A socket of the user's own: `sock_recv` and the like.
+    /// A socket of the user's own: `sock_recv` and the like, and callbacks beside them.
     Waits(sockets::Waits),
 }
 

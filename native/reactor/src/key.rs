@@ -143,6 +143,15 @@ impl<T> Table<T> {
             Entry::Free(_) => None,
         })
     }
+
+    /// The key of an entry that is the one looked for.
+    pub fn find(&self, is: impl Fn(&T) -> bool) -> Option<Key> {
+        let found = |slot: &Slot<T>| matches!(&slot.entry, Entry::Full(value) if is(value));
+        let index = self.slots.iter().position(found)?;
+        let generation = self.slots[index].generation;
+        let index = index as u32;
+        Some(Key { index, generation })
+    }
 }
 
 #[cfg(all(test, not(loom)))]

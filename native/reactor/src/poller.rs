@@ -158,15 +158,22 @@ impl Poller {
     /// Watches for one event; a descriptor that is not in the set, or no longer, is added.
     /// Whether it was.
     pub fn arm(&self, fd: BorrowedFd<'_>, key: Key, interest: Readiness) -> io::Result<bool> {
-        let data = epoll::EventData::new_u64(key.to_u64());
-        let flags = interest.flags() | epoll::EventFlags::ONESHOT;
-        match epoll::modify(self.set()?, fd, data, flags) {
-            Err(Errno::NOENT) => {
+        match self.rearm(fd, key, interest) {
+            Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => {
+                let data = epoll::EventData::new_u64(key.to_u64());
+                let flags = interest.flags() | epoll::EventFlags::ONESHOT;
                 epoll::add(self.set()?, fd, data, flags)?;
                 Ok(true)
             }
-            other => Ok(other.map(|()| false)?),
+            other => other.map(|()| false),
         }
+    }
+
+    /// Watches for one event a descriptor that is in the set.
+    pub fn rearm(&self, fd: BorrowedFd<'_>, key: Key, interest: Readiness) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(key.to_u64());
+        let flags = interest.flags() | epoll::EventFlags::ONESHOT;
+        Ok(epoll::modify(self.set()?, fd, data, flags)?)
     }
 
     pub fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {

@@ -96,6 +96,25 @@ impl<W, S> Reactor<W, S> {
         Ok(new)
     }
 
+    /// As `watch_once`, but a number that stands for another descriptor by now is `ENOENT`.
+    pub fn rewatch_once(
+        &mut self,
+        key: Key,
+        fd: BorrowedFd<'_>,
+        interest: Readiness,
+    ) -> io::Result<()> {
+        let Some(source) = self.sources.get_mut(key) else {
+            return Ok(());
+        };
+        self.poller.rearm(fd, key, interest)?;
+        if source.interest.is_none() {
+            self.watched += 1;
+        }
+        source.interest = interest;
+        source.once = true;
+        Ok(())
+    }
+
     pub fn interest(&self, key: Key) -> Readiness {
         self.sources
             .get(key)
@@ -113,6 +132,11 @@ impl<W, S> Reactor<W, S> {
 
     pub fn source_mut(&mut self, key: Key) -> Option<&mut S> {
         self.sources.get_mut(key).map(|source| &mut source.load)
+    }
+
+    /// A source that is the one looked for.
+    pub fn find(&self, is: impl Fn(&S) -> bool) -> Option<Key> {
+        self.sources.find(|source| is(&source.load))
     }
 
     /// Forgets a source. A descriptor that was closed too early is out of the set already.

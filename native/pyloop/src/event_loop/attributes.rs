@@ -10,7 +10,7 @@ use super::{LoopCore, accept, run, schedule, sockets, streams, watch};
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 37] = [
+pub(super) static METHODS: [Function; 38] = [
     method!(
         LoopCore,
         c"call_soon",
@@ -187,6 +187,12 @@ pub(super) static METHODS: [Function; 37] = [
         c"_sock_sendall",
         sockets::sock_sendall,
         c"None, or a future of it."
+    ),
+    method!(
+        LoopCore,
+        c"_sock_forget",
+        sockets::sock_forget,
+        c"Nobody waits for a future any more."
     ),
     method!(
         LoopCore,

@@ -14,8 +14,8 @@ use reactor::{Key, Readiness};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::watch::{lend, want_fd};
-use super::{LoopCore, Source};
+use super::watch::{Callbacks, lend, number_of, want_fd};
+use super::{LoopCore, Source, Work};
 use crate::transport::ROOM;
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
@@ -35,11 +35,12 @@ pub struct Op {
     deed: Deed,
 }
 
-/// What waits for a socket, each way in its order.
+/// What waits for a socket, each way in its order, and who watches it beside that.
 #[derive(Default)]
 pub struct Waits {
     reads: VecDeque<Op>,
     writes: VecDeque<Op>,
+    pub(super) callbacks: Callbacks,
 }
 
 impl Waits {
@@ -59,10 +60,40 @@ impl Waits {
         stale
     }
 
-    fn interest(&self) -> Readiness {
-        Readiness {
+    pub(super) fn interest(&self) -> Readiness {
+        let waited = Readiness {
             readable: !self.reads.is_empty(),
             writable: !self.writes.is_empty(),
+        };
+        waited | self.callbacks.interest()
+    }
+
+    /// The descriptor is gone: nobody is told.
+    pub(super) fn drop_all(self) {
+        self.callbacks.cancel();
+    }
+
+    fn has(&self, write: bool, future: &Obj<'_>) -> bool {
+        let queue = if write { &self.writes } else { &self.reads };
+        queue.iter().any(|op| op.future.is(future))
+    }
+
+    /// Takes out what waits for a future.
+    fn forget(&mut self, write: bool, future: &Obj<'_>) -> Option<Op> {
+        let queue = self.queue(write);
+        let place = queue.iter().position(|op| op.future.is(future))?;
+        queue.remove(place)
+    }
+}
+
+impl Source {
+    /// Callbacks are of a socket that is waited for beside them.
+    fn begin_waits(&mut self) {
+        if let Source::Callbacks(callbacks) = self {
+            *self = Source::Waits(Waits {
+                callbacks: std::mem::take(callbacks),
+                ..Waits::default()
+            });
         }
     }
 }
@@ -75,12 +106,22 @@ enum Done<'py> {
 }
 
 impl LoopCore {
-    /// The source of a user's socket; `None` where callbacks watch the same descriptor.
-    fn waits_key<'py>(&self, py: Attached<'py>, fd: RawFd) -> PyResult<'py, Option<Key>> {
+    /// The source of a user's socket; `None` where a callback watches it the same way.
+    fn waits_key<'py>(
+        &self,
+        py: Attached<'py>,
+        fd: RawFd,
+        write: bool,
+    ) -> PyResult<'py, Option<Key>> {
         if let Some(key) = self.key_of(fd) {
-            let found = self.reactor(|reactor| match reactor.source(key) {
-                Some(Source::Waits(_)) => Ok(true),
-                Some(Source::Callbacks { .. }) => Ok(false),
+            let found = self.reactor(|reactor| match reactor.source_mut(key) {
+                Some(Source::Waits(waits)) => Ok(waits.callbacks.has_room(write)),
+                Some(Source::Callbacks(callbacks)) if !callbacks.has_room(write) => Ok(false),
+                // It is watched for one event at a time from now on.
+                Some(source @ Source::Callbacks(_)) => {
+                    source.begin_waits();
+                    Ok(true)
+                }
                 _ => Err(()),
             });
             return match found {
@@ -92,10 +133,10 @@ impl LoopCore {
         self.register(py, fd, source).map(Some)
     }
 
-    /// A future of the deed, or `NotImplemented` where callbacks watch the same descriptor.
+    /// A future of the deed, or `NotImplemented` where a callback watches the same way.
     fn wait_for<'py>(&self, this: &Obj<'py>, fd: RawFd, write: bool, deed: Deed) -> Answer<'py> {
         let py = this.py();
-        let Some(key) = self.waits_key(py, fd)? else {
+        let Some(key) = self.waits_key(py, fd, write)? else {
             return Ok(Obj::not_implemented(py));
         };
         let future = self.future(this)?;
@@ -117,7 +158,7 @@ impl LoopCore {
                 })
             })
             .map_err(|error| PyError::from_io(py, &error))?;
-        drop(stale);
+        stale.drop_all();
         Ok(future)
     }
 
@@ -141,6 +182,9 @@ impl LoopCore {
                 return Ok(());
             };
             let interest = waits.interest();
+            for call in waits.callbacks.ready(is).into_iter().flatten() {
+                reactor.push_now(Work::Soon(call));
+            }
             if interest.is_none() {
                 return Ok(());
             }
@@ -243,7 +287,8 @@ pub(super) fn sock_recv<'py>(
     }
 }
 
-/// `_sock_sendall(sock, data)`: `None` if all went out, else a future of it.
+/// `_sock_sendall(sock, data)`: `None` if all went out, else a future of it, or how much was sent
+/// where `add_writer` watches the socket.
 pub(super) fn sock_sendall<'py>(
     this: &Obj<'py>,
     core: &LoopCore,
@@ -270,10 +315,38 @@ pub(super) fn sock_sendall<'py>(
     let rest = Deed::Send(slice[sent..].into(), 0);
     let future = core.wait_for(this, fd, true, rest)?;
     if future.is(&Obj::not_implemented(py)) {
-        let text = "the socket is watched by add_writer";
-        return Err(PyError::new(py, Builtin::RuntimeError, text));
+        return Obj::int(py, sent as i64);
     }
     Ok(future)
+}
+
+/// `_sock_forget(sock, write, future)`: whoever waited for the future was cancelled.
+pub(super) fn sock_forget<'py>(
+    _this: &Obj<'py>,
+    core: &LoopCore,
+    args: &Args<'_, 'py>,
+) -> Answer<'py> {
+    let (write, future) = (args.want(1, "write")?.is_truthy()?, args.want(2, "future")?);
+    if core.is_here() && !core.closed.get() {
+        let fd = number_of(args)?;
+        let op = core.reactor(|reactor| {
+            let has = |source: &Source| match source {
+                Source::Waits(waits) => waits.has(write, &future),
+                _ => false,
+            };
+            // A socket that was closed has no number any more.
+            let key = match fd {
+                Some(fd) => core.key_of(fd),
+                None => reactor.find(has),
+            };
+            match reactor.source_mut(key?)? {
+                Source::Waits(waits) => waits.forget(write, &future),
+                _ => None,
+            }
+        });
+        drop(op);
+    }
+    Ok(Obj::none(args.py()))
 }
 
 /// `_sock_wait(sock, write)`: a future of readiness.

@@ -9,7 +9,7 @@ use pyrt::module::Args;
 use pyrt::{Attached, Obj, PyError, PyResult, section};
 use reactor::{Key, Readiness};
 
-use super::watch::{lend, want_fd};
+use super::watch::{lend, number_of, want_fd};
 use super::{Foreign, LoopCore, Source};
 use crate::datagram::{self, Datagram};
 use crate::tls;
@@ -26,12 +26,7 @@ impl LoopCore {
         self.check_here(py)?;
         // What waited for an earlier descriptor of this number, or watched it, does so no more.
         if let Some(old) = self.key_of(fd) {
-            self.drop_callbacks(fd, old);
-            let old = self.reactor(|reactor| match reactor.source(old) {
-                Some(Source::Waits(_)) => reactor.unregister(old, lend(fd)),
-                _ => None,
-            });
-            drop(old);
+            self.drop_user(fd, old);
         }
         let key = self
             .reactor(|reactor| reactor.register(lend(fd), Readiness::NONE, source))
@@ -98,7 +93,11 @@ impl LoopCore {
         let Some(key) = self.key_of(fd) else {
             return false;
         };
-        self.reactor(|reactor| !matches!(reactor.source(key), None | Some(Source::Waits(_))))
+        self.reactor(|reactor| match reactor.source(key) {
+            None => false,
+            Some(Source::Waits(waits)) => !waits.callbacks.is_empty(),
+            Some(_) => true,
+        })
     }
 
     /// Why a descriptor is not the user's.
@@ -117,7 +116,7 @@ impl LoopCore {
         let key = self.key_of(fd)?;
         self.reactor(|reactor| match reactor.source(key)? {
             Source::Stream(transport) | Source::Datagram(transport) => Some(transport.0.obj(py)),
-            Source::Callbacks { .. } | Source::Waits(_) => None,
+            Source::Callbacks(_) | Source::Waits(_) => None,
         })
     }
 }
@@ -179,10 +178,10 @@ pub(super) fn ensure_no_transport<'py>(
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
-    let fd = want_fd(args)?;
+    let fd = number_of(args)?;
     core.check_here(py)?;
-    if core.transport_of(py, fd).is_none() {
+    if fd.is_none_or(|fd| core.transport_of(py, fd).is_none()) {
         return Ok(Obj::none(py));
     }
-    Err(core.used_by_transport(py, fd))
+    Err(core.used_by_transport(py, fd.unwrap_or(-1)))
 }

@@ -12,7 +12,7 @@ use pyrt::{Attached, Obj, PyError, PyResult, section};
 use reactor::{Key, Readiness};
 use rustix::io::Errno;
 
-use super::{LoopCore, Source, Work};
+use super::{Foreign, LoopCore, Source, Work};
 use crate::datagram::Datagram;
 use crate::handle::Plain;
 use crate::stopwatch::lap;
@@ -40,6 +40,61 @@ enum Owner<'py> {
     Socket(RawFd),
 }
 
+/// `add_reader` and `add_writer` of one descriptor.
+#[derive(Default)]
+pub struct Callbacks {
+    reader: Option<Call<Plain>>,
+    writer: Option<Call<Plain>>,
+    /// What Python gave in place of a number: by it one that was closed meanwhile is found.
+    file: Option<Foreign>,
+}
+
+impl Callbacks {
+    fn place(&mut self, way: Way) -> &mut Option<Call<Plain>> {
+        match way {
+            Way::Read => &mut self.reader,
+            Way::Write => &mut self.writer,
+        }
+    }
+
+    fn put(&mut self, way: Way, call: Call<Plain>, file: Option<Foreign>) -> Option<Call<Plain>> {
+        self.file = self.file.take().or(file);
+        self.place(way).replace(call)
+    }
+
+    /// Clones of those that are called now.
+    pub(super) fn ready(&self, is: Readiness) -> [Option<Call<Plain>>; 2] {
+        let reader = self.reader.as_ref().filter(|_| is.readable);
+        // Both bits are served in this turn: a skipped writer would wait a whole turn.
+        let writer = self.writer.as_ref().filter(|_| is.writable);
+        [reader.cloned(), writer.cloned()]
+    }
+
+    pub(super) fn interest(&self) -> Readiness {
+        Readiness {
+            readable: self.reader.is_some(),
+            writable: self.writer.is_some(),
+        }
+    }
+
+    /// Whether no callback watches this way.
+    pub(super) fn has_room(&self, write: bool) -> bool {
+        let watched = if write { &self.writer } else { &self.reader };
+        watched.is_none()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.interest().is_none()
+    }
+
+    /// They will not run any more, even if they are in the queue.
+    pub(super) fn cancel(self) {
+        for call in [self.reader, self.writer].into_iter().flatten() {
+            call.extra().cancelled.set(true);
+        }
+    }
+}
+
 /// Lends a descriptor that Python code says is open.
 pub(crate) fn lend<'a>(fd: RawFd) -> BorrowedFd<'a> {
     // SAFETY: used for one system call; if it is not open, the kernel answers EBADF.
@@ -47,6 +102,15 @@ pub(crate) fn lend<'a>(fd: RawFd) -> BorrowedFd<'a> {
 }
 
 pub(crate) fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
+    let Some(fd) = number_of(args)? else {
+        let text = "Invalid file descriptor: -1";
+        return Err(PyError::new(args.py(), Builtin::ValueError, text));
+    };
+    Ok(fd)
+}
+
+/// The number of a descriptor; `None` for a file object that was closed.
+pub(super) fn number_of<'py>(args: &Args<'_, 'py>) -> PyResult<'py, Option<RawFd>> {
     let fd = args.want(0, "fd")?;
     let number = if fd.is_int() {
         fd.as_i64()?
@@ -58,13 +122,26 @@ pub(crate) fn want_fd<'py>(args: &Args<'_, 'py>) -> PyResult<'py, RawFd> {
             let text = format!("Invalid file object: {}", fd.repr()?.display());
             return Err(PyError::new(args.py(), Builtin::ValueError, &text));
         };
-        number.as_i64()?
+        match number.as_i64()? {
+            Some(-1) => return Ok(None),
+            number => number,
+        }
     };
     let number = number.and_then(|number| RawFd::try_from(number).ok());
-    number.filter(|fd| *fd >= 0).ok_or_else(|| {
+    let number = number.filter(|fd| *fd >= 0).ok_or_else(|| {
         let text = format!("Invalid file descriptor: {}", fd.display());
         PyError::new(args.py(), Builtin::ValueError, &text)
-    })
+    })?;
+    Ok(Some(number))
+}
+
+/// The callbacks of a source of the user's.
+fn callbacks_of(source: Option<&mut Source>) -> Option<&mut Callbacks> {
+    match source? {
+        Source::Callbacks(callbacks) => Some(callbacks),
+        Source::Waits(waits) => Some(&mut waits.callbacks),
+        Source::Stream(_) | Source::Datagram(_) => None,
+    }
 }
 
 impl LoopCore {
@@ -94,8 +171,10 @@ impl LoopCore {
         let call = Call::new(&class, plain, &callback, args.rest(2), context)?;
         let handle = call.obj(py);
         self.check_here(py)?;
+        let given = args.want(0, "fd")?;
+        let file = (!given.is_int()).then(|| Foreign::of(&given));
         let old = self
-            .watch_call(fd, way, call)
+            .watch_call(fd, way, call, file)
             .map_err(|error| PyError::from_io(py, &error))?;
         // Dropped outside of the reactor; it will not run any more.
         if let Some(old) = old {
@@ -109,6 +188,7 @@ impl LoopCore {
         fd: RawFd,
         way: Way,
         call: Call<Plain>,
+        file: Option<Foreign>,
     ) -> std::io::Result<Option<Call<Plain>>> {
         let known = self.key_of(fd);
         let known = known.filter(|key| !self.drop_idle_waits(fd, *key));
@@ -117,34 +197,31 @@ impl LoopCore {
             known => {
                 // Closed and opened again behind our back: who watched the old one is not called.
                 if let Some(stale) = known {
-                    self.drop_callbacks(fd, stale);
+                    self.drop_user(fd, stale);
                 }
-                let none = Source::Callbacks {
-                    reader: None,
-                    writer: None,
-                };
+                let none = Source::Callbacks(Callbacks::default());
                 let key = self.reactor(|r| r.register(lend(fd), way.alone(), none))?;
                 self.set_key(fd, Some(key));
                 key
             }
         };
-        Ok(self.reactor(|reactor| {
-            let Some(Source::Callbacks { reader, writer }) = reactor.source_mut(key) else {
-                return None;
-            };
-            let place = match way {
-                Way::Read => reader,
-                Way::Write => writer,
-            };
-            place.replace(call)
-        }))
+        Ok(
+            self.reactor(|reactor| match callbacks_of(reactor.source_mut(key)) {
+                Some(callbacks) => callbacks.put(way, call, file),
+                None => None,
+            }),
+        )
     }
 
     /// Watches a source for one more way; `false` if the number is a new descriptor by now.
     fn widen(&self, key: Key, fd: RawFd, way: Way) -> std::io::Result<bool> {
         let watched = self.reactor(|reactor| {
             let interest = reactor.interest(key) | way.alone();
-            reactor.watch_again(key, lend(fd), interest)
+            match reactor.source(key) {
+                // Others wait for it: it is watched for one event at a time.
+                Some(Source::Waits(_)) => reactor.rewatch_once(key, lend(fd), interest),
+                _ => reactor.watch_again(key, lend(fd), interest),
+            }
         });
         match watched {
             Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => Ok(false),
@@ -152,26 +229,47 @@ impl LoopCore {
         }
     }
 
-    /// Forgets a source of callbacks; they will not run any more, even if they are in the queue.
-    pub(super) fn drop_callbacks(&self, fd: RawFd, key: Key) {
+    /// Forgets a source of the user's: its callbacks will not run, even if they are in the queue.
+    pub(super) fn drop_user(&self, fd: RawFd, key: Key) {
         let gone = self.reactor(|reactor| match reactor.source(key) {
-            Some(Source::Callbacks { .. }) => reactor.unregister(key, lend(fd)),
+            Some(Source::Callbacks(_) | Source::Waits(_)) => reactor.unregister(key, lend(fd)),
             _ => None,
         });
-        if let Some(Source::Callbacks { reader, writer }) = gone {
-            for call in [reader, writer].into_iter().flatten() {
-                call.extra().cancelled.set(true);
-            }
+        match gone {
+            Some(Source::Callbacks(callbacks)) => callbacks.cancel(),
+            Some(Source::Waits(waits)) => waits.drop_all(),
+            _ => {}
         }
     }
 
-    /// A socket that nobody waits for any more may be watched by callbacks.
+    /// A socket that nobody waits for any more is watched by callbacks alone, without a system call
+    /// for each event.
     fn drop_idle_waits(&self, fd: RawFd, key: Key) -> bool {
         let waits = self.reactor(|reactor| match reactor.source(key) {
-            Some(Source::Waits(_)) => reactor.unregister(key, lend(fd)),
+            Some(Source::Waits(waits)) if waits.interest().is_none() => {
+                reactor.unregister(key, lend(fd))
+            }
             _ => None,
         });
         waits.is_some()
+    }
+
+    /// The number under which a file object is watched that was closed meanwhile.
+    fn watched_as(&self, file: &Obj<'_>) -> Option<RawFd> {
+        self.reactor(|reactor| {
+            let key = reactor.find(|source| {
+                let callbacks = match source {
+                    Source::Callbacks(callbacks) => callbacks,
+                    Source::Waits(waits) => &waits.callbacks,
+                    Source::Stream(_) | Source::Datagram(_) => return false,
+                };
+                callbacks
+                    .file
+                    .as_ref()
+                    .is_some_and(|known| known.0.is(file))
+            })?;
+            reactor.fd(key)
+        })
     }
 
     /// Whether there was one.
@@ -180,6 +278,10 @@ impl LoopCore {
             return false;
         };
         let (old, gone) = self.reactor(|reactor| {
+            if let Some(Source::Waits(waits)) = reactor.source_mut(key) {
+                // An event that comes all the same finds nobody.
+                return (waits.callbacks.place(way).take(), None);
+            }
             let mut interest = reactor.interest(key);
             match way {
                 Way::Read => interest.readable = false,
@@ -187,14 +289,11 @@ impl LoopCore {
             }
             // A descriptor closed too early is out of the set already.
             let _ = reactor.watch(key, lend(fd), interest);
-            let Some(Source::Callbacks { reader, writer }) = reactor.source_mut(key) else {
+            let Some(Source::Callbacks(callbacks)) = reactor.source_mut(key) else {
                 return (None, None);
             };
-            let old = match way {
-                Way::Read => reader.take(),
-                Way::Write => writer.take(),
-            };
-            let empty = reader.is_none() && writer.is_none();
+            let old = callbacks.place(way).take();
+            let empty = callbacks.is_empty();
             let gone = empty.then(|| reactor.unregister(key, lend(fd)));
             (old, gone)
         });
@@ -217,21 +316,13 @@ impl LoopCore {
         is: Readiness,
     ) -> PyResult<'py, ()> {
         let owner = self.reactor(|reactor| {
-            let (reader, writer) = match reactor.source(key)? {
+            let ready = match reactor.source(key)? {
                 Source::Stream(transport) => return Some(Owner::Stream(transport.0.obj(py))),
                 Source::Datagram(transport) => return Some(Owner::Datagram(transport.0.obj(py))),
                 Source::Waits(_) => return reactor.fd(key).map(Owner::Socket),
-                Source::Callbacks { reader, writer } => (reader.clone(), writer.clone()),
+                Source::Callbacks(callbacks) => callbacks.ready(is),
             };
-            if is.readable
-                && let Some(call) = reader
-            {
-                reactor.push_now(Work::Soon(call));
-            }
-            // Both bits are served in this turn: a skipped writer would wait a whole turn.
-            if is.writable
-                && let Some(call) = writer
-            {
+            for call in ready.into_iter().flatten() {
                 reactor.push_now(Work::Soon(call));
             }
             None
@@ -289,10 +380,19 @@ fn remove<'py>(core: &LoopCore, args: &Args<'_, 'py>, way: Way) -> PyResult<'py,
     if core.closed.get() {
         return Ok(Obj::bool(args.py(), false));
     }
-    // What is no descriptor was never watched.
-    let fd = want_fd(args).ok();
+    let given = args.want(0, "fd")?;
     core.check_here(args.py())?;
-    let removed = fd.is_some_and(|fd| core.remove(fd, way));
+    let fd = match number_of(args) {
+        Ok(Some(fd)) => fd,
+        // What is no descriptor was never watched.
+        _ if given.is_int() => return Ok(Obj::bool(args.py(), false)),
+        Ok(None) => match core.watched_as(&given) {
+            Some(fd) => fd,
+            None => want_fd(args)?,
+        },
+        Err(error) => return Err(error),
+    };
+    let removed = core.remove(fd, way);
     Ok(Obj::bool(args.py(), removed))
 }
 
