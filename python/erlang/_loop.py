@@ -26,6 +26,7 @@ from asyncio import (
 from typing import Any
 
 from erlang._loop_connections import Connections
+from erlang._loop_datagrams import Datagrams
 from erlang._loop_debug import DebugMode
 from erlang._loop_signals import Signals
 from erlang._loop_sockets import Sockets
@@ -74,6 +75,7 @@ class ErlangEventLoop(
     Sockets,
     Tls,
     Connections,
+    Datagrams,
     Subprocesses,
     LoopCore,
     Signals,

@@ -54,14 +54,6 @@ class Connections:
             server._attach(*_of_server(transport))
         return transport
 
-    def _make_datagram_transport(
-        self, sock: Any, protocol: Any, address: Any = None, waiter: Any = None, extra: Any = None
-    ) -> Any:
-        if sock.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
-            return super()._make_datagram_transport(sock, protocol, address, waiter, extra)
-        self._ensure_fd_no_transport(sock)
-        return self._datagram(sock, protocol, address, waiter, extra)
-
     def _make_read_pipe_transport(
         self, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None
     ) -> Any:
@@ -71,12 +63,6 @@ class Connections:
         self, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None
     ) -> Any:
         return self._pipe(pipe, protocol, waiter, extra, _ErlangWritePipeTransport)
-
-    def _resolve_datagram(self, address: Any, ipv6: bool) -> Any:
-        """The numeric address that a name stands for."""
-        host, port = address[:2]
-        family = socket.AF_INET6 if ipv6 else socket.AF_INET
-        return socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]
 
     def _attach_transport(self, server: Any, transport: Any) -> None:
         server._attach(*_of_server(transport))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -291,5 +292,190 @@ def test_a_unix_reader_that_is_slow_pauses_the_writer(loop: Loop, tmp_path: Any)
                 assert data.startswith(b"%d " % number)
             assert writer.events == ["pause", "resume"]
             await close(writer)
+
+    run(loop, main)
+
+
+# What `create_datagram_endpoint` takes; asyncio knows `reuse_address` no longer.
+
+
+def option(protocol: Recorder, name: int) -> int:
+    return protocol.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, name)
+
+
+OPTIONS = {
+    "reuse_address": socket.SO_REUSEADDR,
+    "reuse_port": socket.SO_REUSEPORT,
+    "allow_broadcast": socket.SO_BROADCAST,
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("given", [True, False, None])
+def test_an_option_of_the_socket_is_set_as_asked(name: str, given: bool | None) -> None:
+    async def main(loop: Loop) -> None:
+        one = await endpoint(loop, local_addr=("127.0.0.1", 0), **{name: given})
+        assert {known: bool(option(one, OPTIONS[known])) for known in OPTIONS} == {
+            known: bool(given) and known == name for known in OPTIONS
+        }
+        await close(one)
+
+    with closing(erlang.new_event_loop()) as loop:
+        run(loop, main)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_an_address_is_used_again_where_asked(host: str) -> None:
+    async def main(loop: Loop) -> None:
+        one = await endpoint(loop, local_addr=(host, 0), reuse_address=True)
+        port = one.transport.get_extra_info("sockname")[1]
+        two = await endpoint(loop, local_addr=(host, port), reuse_address=True, reuse_port=False)
+        assert two.transport.get_extra_info("sockname")[1] == port
+        with pytest.raises(OSError, match="in use"):
+            await endpoint(loop, local_addr=(host, port))
+        # The last one that was bound hears.
+        sender = await endpoint(
+            loop, local_addr=(host, 0), remote_addr=(host, port), reuse_address=True
+        )
+        sender.transport.sendto(b"x")
+        assert (await two.got.get())[0] == b"x"
+        with pytest.raises(ValueError, match="Invalid address"):
+            sender.transport.sendto(b"x", (host, 1))
+        await close(one, two, sender)
+
+    with closing(erlang.new_event_loop()) as loop:
+        run(loop, main)
+
+
+def test_every_option_at_once() -> None:
+    async def main(loop: Loop) -> None:
+        one = await endpoint(loop, local_addr=("127.0.0.1", 0))
+        address = one.transport.get_extra_info("sockname")
+        every = await endpoint(
+            loop,
+            local_addr=("127.0.0.1", 0),
+            remote_addr=address,
+            family=socket.AF_INET,
+            proto=socket.IPPROTO_UDP,
+            flags=socket.AI_NUMERICHOST,
+            reuse_address=True,
+            reuse_port=True,
+            allow_broadcast=True,
+            sock=None,
+        )
+        assert [option(every, name) for name in OPTIONS.values()] == [1, 1, 1]
+        every.transport.sendto(b"all", address)
+        assert (await one.got.get())[0] == b"all"
+        await close(one, every)
+
+    with closing(erlang.new_event_loop()) as loop:
+        run(loop, main)
+
+
+def test_what_can_not_be_had_with_reuse_address_is_refused_and_leaves_no_socket() -> None:
+    class Refused(Exception):
+        pass
+
+    def refuse() -> Recorder:
+        raise Refused
+
+    async def main(loop: Loop) -> None:
+        before = os.listdir("/proc/self/fd")
+        local = ("127.0.0.1", 0)
+        with pytest.raises(Refused):
+            await loop.create_datagram_endpoint(refuse, local_addr=local, reuse_address=True)
+        with pytest.raises(TypeError, match="2-tuple"):
+            await endpoint(loop, local_addr="127.0.0.1", reuse_address=True)
+        with pytest.raises(ValueError, match="address information"):
+            await endpoint(loop, local_addr=local, remote_addr=("::1", 9), reuse_address=True)
+        with pytest.raises(OSError, match="assign"):
+            await endpoint(loop, local_addr=("192.0.2.1", 9), reuse_address=True)
+        with pytest.raises(ValueError, match="unexpected address family"):
+            await endpoint(loop, reuse_address=True)
+        assert os.listdir("/proc/self/fd") == before
+
+    with closing(erlang.new_event_loop()) as loop:
+        run(loop, main)
+
+
+def test_a_socket_of_ones_own_takes_no_other_option(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            others: list[dict[str, Any]] = [
+                {"local_addr": ("127.0.0.1", 0)},
+                {"remote_addr": ("127.0.0.1", 9)},
+                {"family": socket.AF_INET},
+                {"proto": socket.IPPROTO_UDP},
+                {"flags": socket.AI_PASSIVE},
+                {"reuse_port": True},
+                {"allow_broadcast": True},
+            ]
+            if isinstance(loop, erlang.ErlangEventLoop):
+                others.append({"reuse_address": True})
+            for other in others:
+                with pytest.raises(ValueError, match="can not be used when sock is specified"):
+                    await endpoint(loop, sock=sock, **other)
+            sock.bind(("127.0.0.1", 0))
+            one = await endpoint(loop, sock=sock)
+            one.transport.sendto(b"self", sock.getsockname())
+            assert await one.got.get() == (b"self", sock.getsockname())
+            await close(one)
+
+    run(loop, main)
+
+
+def test_family_protocol_and_flags_say_which_address(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        for family in (socket.AF_INET, socket.AF_INET6):
+            one = await endpoint(loop, local_addr=(None, 0), family=family, proto=socket.IPPROTO_UDP)
+            own = one.transport.get_extra_info("socket")
+            assert (own.family, own.proto) == (family, socket.IPPROTO_UDP)
+            await close(one)
+        unbound = await endpoint(loop, family=socket.AF_INET)
+        assert unbound.transport.get_extra_info("socket").family == socket.AF_INET
+        await close(unbound)
+        with pytest.raises(socket.gaierror):
+            await endpoint(loop, local_addr=("localhost", 0), flags=socket.AI_NUMERICHOST)
+
+    run(loop, main)
+
+
+def test_a_port_is_shared_where_asked(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        one = await endpoint(loop, local_addr=("127.0.0.1", 0), reuse_port=True)
+        address = one.transport.get_extra_info("sockname")
+        two = await endpoint(loop, local_addr=address, reuse_port=True)
+        with pytest.raises(OSError, match="in use"):
+            await endpoint(loop, local_addr=address)
+        await close(one, two)
+
+    run(loop, main)
+
+
+def test_who_may_broadcast_sends_to_its_remote_address(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        one = await endpoint(loop)
+        address = one.transport.get_extra_info("sockname")
+        two = await endpoint(loop, remote_addr=address, allow_broadcast=True)
+        assert two.transport.get_extra_info("peername") is None
+        two.transport.sendto(b"one")
+        two.transport.sendto(b"two", address)
+        assert [(await one.got.get())[0] for _ in range(2)] == [b"one", b"two"]
+        with pytest.raises(ValueError, match="Invalid address"):
+            two.transport.sendto(b"x", ("127.0.0.1", 1))
+        await close(one, two)
+
+    run(loop, main)
+
+
+def test_who_may_not_broadcast_is_told(loop: Loop) -> None:
+    async def main(loop: Loop) -> None:
+        to = ("255.255.255.255", 9)
+        silent = await endpoint(loop)
+        silent.transport.sendto(b"x", to)
+        assert isinstance(await silent.errors.get(), PermissionError)
+        loud = await endpoint(loop, local_addr=("0.0.0.0", 0), allow_broadcast=True)
+        assert option(loud, socket.SO_BROADCAST) == 1
+        await close(silent, loud)
 
     run(loop, main)

@@ -71,21 +71,21 @@ impl Datagram {
         self.channel.maybe_pause(this, self.queued())
     }
 
-    /// Where to: a connected endpoint has one address only.
+    /// Where to: an endpoint with a remote address has no other. It is not connected if it may broadcast.
     fn target<'py>(&self, this: &Obj<'py>, to: Option<&Obj<'py>>) -> PyResult<'py, To> {
         let py = this.py();
         let to = to.filter(|to| !to.is_none());
-        if let Some(remote) = self.remote.get(py) {
+        let remote = self.remote.get(py);
+        if let Some(remote) = &remote {
             if let Some(to) = to
-                && !to.call_method(c"__eq__", &[&remote])?.is_truthy()?
+                && !to.call_method(c"__eq__", &[remote])?.is_truthy()?
             {
                 let what = remote.repr()?.display();
                 let text = format!("Invalid address: must be None or {what}");
                 return Err(PyError::new(py, Builtin::ValueError, &text));
             }
-            return Ok(To::Peer);
         }
-        let Some(to) = to.filter(|_| !self.connected) else {
+        let Some(to) = to.or(remote.as_ref()).filter(|_| !self.connected) else {
             return Ok(To::Peer);
         };
         if self.family == Family::Unix {
