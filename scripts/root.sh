@@ -49,8 +49,9 @@ make_root() {
 
 copy_root() {
     unmount_root
-    rm -rf "$root_now"
-    cp -a "$root_base" "$root_now" || return
+    rm -rf --one-file-system "$root_now"
+    # -x: debootstrap may leave /proc mounted there.
+    cp -ax "$root_base" "$root_now" || return
     # debootstrap makes neither.
     printf '127.0.0.1 localhost\n::1 localhost\n' >"$root_now/etc/hosts"
     cp /etc/resolv.conf "$root_now/etc/resolv.conf"
