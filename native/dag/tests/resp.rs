@@ -166,3 +166,15 @@ proptest! {
         let _ = all(&marked);
     }
 }
+
+#[test]
+fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+    for kind in *b"+-:,(*$" {
+        let line = [&[kind][..], &b"1".repeat(1 << 20)].concat();
+        let parts: Vec<&[u8]> = line.chunks(4096).collect();
+        let refused = Failure::Protocol("a line of more than 64 KiB");
+        assert_eq!(pieces(&parts), Err(refused), "{}", kind as char);
+    }
+    let long = [&b"-ERR "[..], &b"x".repeat(60_000), b"\r\n"].concat();
+    assert_eq!(all(&long).unwrap().len(), 1);
+}

@@ -43,6 +43,8 @@ struct Open {
 /// Replies deeper than this are refused: nothing of Redis is.
 const DEEPEST: usize = 128;
 const LONGEST: usize = 512 << 20;
+/// Numbers, and words of the server itself; Redis has this bound for lines of its own.
+const LONGEST_LINE: usize = 64 << 10;
 
 #[derive(Default)]
 pub struct Decoder {
@@ -165,8 +167,12 @@ fn blob(rest: &[u8], kind: u8, length: i64, after: usize, at: &mut usize) -> Res
 
 /// Where the first line of `rest` ends; its first byte is the type.
 fn line_end(rest: &[u8]) -> Result<Option<usize>, Failure> {
-    let Some(end) = rest.iter().position(|byte| *byte == b'\r') else {
-        return Ok(None);
+    let line = &rest[..rest.len().min(LONGEST_LINE)];
+    let Some(end) = line.iter().position(|byte| *byte == b'\r') else {
+        return match rest.len() {
+            LONGEST_LINE.. => Err(Failure::Protocol("a line of more than 64 KiB")),
+            _ => Ok(None),
+        };
     };
     match rest.get(end + 1) {
         None => Ok(None),
