@@ -12,7 +12,8 @@
     after_a_restart_the_new_list_counts/1,
     what_is_preloaded_is_refused_too/1,
     contexts_and_python_threads_are_refused_too/1,
-    sub_interpreters_are_refused_too/1
+    sub_interpreters_are_refused_too/1,
+    python_code_cannot_make_an_interpreter_without_the_refusals/1
 ]).
 
 all() ->
@@ -24,7 +25,8 @@ all() ->
         after_a_restart_the_new_list_counts,
         what_is_preloaded_is_refused_too,
         contexts_and_python_threads_are_refused_too,
-        sub_interpreters_are_refused_too
+        sub_interpreters_are_refused_too,
+        python_code_cannot_make_an_interpreter_without_the_refusals
     ].
 
 init_per_testcase(_Case, Config) ->
@@ -122,6 +124,27 @@ sub_interpreters_are_refused_too(Config) ->
         {error, not_supported} ->
             {skip, "this Python has no own-GIL sub-interpreters"}
     end.
+
+python_code_cannot_make_an_interpreter_without_the_refusals(_Config) ->
+    start([subprocess]),
+    {ok, Module} = py:eval("next(m for m in ('_interpreters', '_xxsubinterpreters') if __import__('importlib.util').util.find_spec(m))"),
+    Create = fun(Where) -> py:call(Where, Module, create, [], #{}, #{return => ref}) end,
+    {ok, Worker} = py_context:new(#{}),
+    refused_to_make(Create(Worker)),
+    _ =
+        case py_context:new(#{mode => subinterp}) of
+            {ok, Context} -> refused_to_make(Create(Context));
+            {error, not_supported} -> ok
+        end,
+    ok = application:stop(erlang_python),
+    start([]),
+    {ok, Free} = py_context:new(#{}),
+    {ok, Made} = Create(Free),
+    {ok, _} = py:call(Free, Module, destroy, [Made]),
+    ok.
+
+refused_to_make(Result) ->
+    ?assertMatch({error, {'PermissionError', <<"making an interpreter is refused", _/binary>>}}, Result).
 
 %% A module that starts a program when it is imported.
 export_probe(Config) ->
