@@ -19,6 +19,7 @@
     ten_thousand_objects_leave_nothing_behind/1,
     only_references_are_references/1,
     a_forged_reference_is_refused/1,
+    the_numbers_of_a_reference_cannot_be_guessed/1,
     a_converter_makes_terms_of_a_class/1,
     a_converter_makes_objects_of_a_tuple/1,
     a_converter_that_fails_is_an_error/1,
@@ -189,6 +190,20 @@ a_forged_reference_is_refused(_Config) ->
     ],
     [?assertReason({bad_argument, _}, py:getattr(F, owner)) || F <- Forged],
     ?assertEqual({ok, <<"ann">>}, py:getattr(Account, owner)).
+
+%% What a stranger can write, he must not be able to open.
+the_numbers_of_a_reference_cannot_be_guessed(_Config) ->
+    Accounts = [account(ann) || _ <- lists:seq(1, 20)],
+    Guesses = [{'$py_ref', 0, I, G, none} || I <- lists:seq(0, 30), G <- lists:seq(1, 30)],
+    [?assertReason({bad_argument, _}, py:getattr(Guess, owner)) || Guess <- Guesses],
+    Generations = [Generation || {'$py_ref', 0, _, Generation, _} <- Accounts],
+    ?assertEqual(20, length(lists:usort(Generations))),
+    %% Nor from the others.
+    [
+        ?assertReason({bad_argument, _}, py:getattr({'$py_ref', 0, I, G + D, none}, owner))
+     || {'$py_ref', 0, I, G, _} <- Accounts, D <- [-2, -1, 1, 2]
+    ],
+    ?assertEqual({ok, <<"ann">>}, py:getattr(hd(Accounts), owner)).
 
 %% ---- converters
 

@@ -5,6 +5,7 @@
 //!
 //! Thread: shared. `Drop` of the resource runs on schedulers and only posts.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -28,6 +29,19 @@ struct Table {
 struct Places {
     places: Vec<Place>,
     free: Vec<usize>,
+    /// How many objects were exported.
+    count: u64,
+    /// Keyed by the system's random numbers.
+    secret: RandomState,
+}
+
+impl Places {
+    /// A number that nobody can guess: who makes up a reference must not find an object by it. Small
+    /// enough to be one word of Erlang, never 0 and never given again, but for chance.
+    fn generation(&mut self) -> u64 {
+        self.count += 1;
+        (self.secret.hash_one(self.count) >> 6).max(1)
+    }
 }
 
 #[derive(Default)]
@@ -108,13 +122,14 @@ impl Exported {
                 table.places.len() - 1
             }
         };
+        let generation = table.generation();
         let place = &mut table.places[index];
-        place.generation += 1;
+        place.generation = generation;
         place.object = Some(kept);
         ResourceArc::new(ObjectRef {
             table: self.0.clone(),
             index,
-            generation: place.generation,
+            generation,
         })
     }
 
