@@ -55,9 +55,9 @@ wait(Slot) ->
 serve({py_callback, Id, Name, Args, Caller, Leader, About}, Slot) ->
     ok = borrow(Leader),
     ok = py_about:adopt(About),
-    {Ok, Bytes} = answer(Name, Args, Caller),
+    {Ok, Bytes, Encoded} = answer(Name, Args, Caller),
     ok = clean(),
-    case py_nif:callback_reply(Slot, Id, Ok, Bytes) of
+    case py_nif:callback_reply(Slot, Id, Ok, Bytes, Encoded) of
         true -> wait(Slot);
         false -> ok;
         Next -> serve(Next, Slot)
@@ -84,11 +84,12 @@ borrow(Leader) ->
         _ -> true = group_leader(Leader, self()), ok
     end.
 
+%% The bytes may name objects, which live as long as the term does: it is kept until it was answered.
 answer(Name, Args, Caller) ->
     try apply_function(Name, binary_to_term(Args, [safe]), Caller) of
-        Value -> {true, term_to_binary(Value)}
+        Value -> {true, term_to_binary(Value), Value}
     catch
-        Kind:Reason:Trace -> {false, raised(Kind, Reason, Trace)}
+        Kind:Reason:Trace -> {false, raised(Kind, Reason, Trace), Reason}
     end.
 
 -spec apply_function(binary(), [term()], caller()) -> term().

@@ -16,6 +16,7 @@
     an_object_is_released_when_its_reference_is_dropped/1,
     an_object_is_released_when_the_process_that_has_it_dies/1,
     an_object_named_by_a_queued_call_is_not_released/1,
+    an_object_named_by_an_answer_of_erlang_is_not_released/1,
     ten_thousand_objects_leave_nothing_behind/1,
     only_references_are_references/1,
     a_forged_reference_is_refused/1,
@@ -161,6 +162,40 @@ an_object_named_by_a_queued_call_is_not_released(_Config) ->
 
 queue_and_drop() ->
     py:spawn_call(builtins, getattr, [account(bob), owner], #{}, #{context => obj_one}).
+
+%% The answer waits for its loop, and the process that answered has forgotten the object.
+an_object_named_by_an_answer_of_erlang_is_not_released(_Config) ->
+    Table = ets:new(executor, [public]),
+    ok = py:register_function(obj_made, fun([]) ->
+        true = ets:insert(Table, {executor, self()}),
+        account(ann)
+    end),
+    ok = py:register_function(obj_forgotten, fun([]) ->
+        ok = py_test:eventually(fun() -> has_answered(Table) end),
+        [{executor, Executor}] = ets:lookup(Table, executor),
+        true = garbage_collect(Executor),
+        ok = py_test:in_process(fun() ->
+            [{ok, _} = py:call(py_tools, nap, [0.02]) || _ <- lists:seq(1, 5)],
+            ok
+        end)
+    end),
+    Ref = py:async_call(py_objects, take_late, []),
+    ?assertEqual({ok, <<"ann">>}, py:await(Ref)),
+    ok = py_test:eventually(fun() -> alive() =:= 0 end),
+    ok = py:unregister_function(obj_made),
+    ok = py:unregister_function(obj_forgotten).
+
+has_answered(Table) ->
+    case ets:lookup(Table, executor) of
+        [{executor, Pid}] when Pid =:= self() -> true;
+        [{executor, Pid}] ->
+            case process_info(Pid, current_function) of
+                {current_function, {py_executor, wait, _}} -> true;
+                undefined -> true;
+                _ -> false
+            end;
+        [] -> false
+    end.
 
 ten_thousand_objects_leave_nothing_behind(_Config) ->
     #{exported_objects := Before} = py:stats(),

@@ -1,6 +1,9 @@
 """Objects that stay in Python, and converters."""
 
+import asyncio
 import weakref
+
+import erlang
 
 _watched: list[weakref.ref] = []
 
@@ -32,6 +35,14 @@ def transfer(source, target, amount):
 
 def same(a, b):
     return a is b
+
+
+async def take_late():
+    """Takes an answer of Erlang from the loop when the process that gave it has forgotten it."""
+    made = asyncio.ensure_future(erlang.async_call("obj_made"))
+    await asyncio.sleep(0)
+    erlang.call("obj_forgotten")
+    return (await made).owner
 
 
 def alive():

@@ -14,6 +14,7 @@ use pyrt::{Attached, Kept, Obj, PyError, PyResult};
 use crate::callback::{self, Answer};
 use crate::interp::Interp;
 use crate::py_module::{self, NodeHost};
+use crate::refs::Decodes;
 use crate::{current, release};
 
 /// The future, and the way to its loop.
@@ -41,6 +42,7 @@ impl Asked {
             interp: self.interp.clone(),
             future,
             answer,
+            named: self.interp.exported.decodes(),
         };
         if !self.way.post(Box::new(told)) {
             // The loop is closed: nobody waits any more.
@@ -70,6 +72,8 @@ struct Told {
     interp: Arc<Interp>,
     future: Kept,
     answer: Answer,
+    /// Keeps the objects that the answer may name.
+    named: Decodes,
 }
 
 impl Visit for Told {
@@ -78,12 +82,14 @@ impl Visit for Told {
             interp,
             future,
             answer,
+            named,
         } = *self;
         let py = event_loop.py();
         let Some(object) = future.get(py) else {
             return Ok(());
         };
         let done = complete(&interp, &object, answer);
+        drop(named);
         future.release(py);
         if let Err(error) = done {
             error.unraisable(c"an answer of Erlang");

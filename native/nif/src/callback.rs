@@ -19,6 +19,7 @@ use crate::event_loop::Loop;
 use crate::here::{Thread, here};
 use crate::interp::Interp;
 use crate::job::Job;
+use crate::refs::{Decodes, Exported};
 use crate::slot::Slot;
 use crate::{closing, executor, run};
 use crew::sync::lock;
@@ -34,6 +35,9 @@ pub enum Answer {
     Deadlock,
 }
 
+/// An answer, and what keeps the objects alive that it may name until it is decoded.
+pub type Named = (Answer, Decodes);
+
 /// Why there is no answer.
 pub enum NoAnswer {
     /// The job this thread runs was told to stop.
@@ -44,7 +48,8 @@ pub enum NoAnswer {
 
 /// Who waits for an answer.
 pub enum Who {
-    Thread(Arc<Thread>),
+    /// A thread, and the objects of its interpreter that Erlang has.
+    Thread(Arc<Thread>, Exported),
     /// A coroutine, by a future of its loop.
     Task(Asked),
 }
@@ -52,7 +57,7 @@ pub enum Who {
 /// Who waits, and what for.
 pub struct Waiter {
     who: Who,
-    answer: Mutex<Option<Answer>>,
+    answer: Mutex<Option<Named>>,
     /// The processor it came from.
     answered_on: AtomicI32,
     executor: Mutex<Executor>,
@@ -75,7 +80,7 @@ const SPIN: Duration = Duration::from_micros(20);
 
 /// How many threads and how many coroutines wait, and how many callbacks there were.
 pub fn counts() -> (usize, usize, usize) {
-    let is_thread = |waiter: &&Arc<Waiter>| matches!(waiter.who, Who::Thread(_));
+    let is_thread = |waiter: &&Arc<Waiter>| matches!(waiter.who, Who::Thread(..));
     let (threads, all) = lock(&WAITERS).as_ref().map_or((0, 0), |waiters| {
         (waiters.values().filter(is_thread).count(), waiters.len())
     });
@@ -83,16 +88,11 @@ pub fn counts() -> (usize, usize, usize) {
 }
 
 /// Calls the registered function `name` with the encoded list `args`.
-pub fn call(
-    py: Attached<'_>,
-    interp: &Interp,
-    name: &str,
-    args: &[u8],
-) -> Result<Answer, NoAnswer> {
+pub fn call(py: Attached<'_>, interp: &Interp, name: &str, args: &[u8]) -> Result<Named, NoAnswer> {
     let me = here();
     let current = current::current(py, interp);
     CALLS.fetch_add(1, Ordering::Relaxed);
-    let (id, waiter) = register(Who::Thread(me.clone()));
+    let (id, waiter) = register(Who::Thread(me.clone(), interp.exported.clone()));
     if !executor::dispatch(id, &waiter, current.as_ref(), name, args) {
         forget(id);
         return Err(NoAnswer::NotRunning);
@@ -156,7 +156,7 @@ impl Waiter {
         let mut executor = lock(&self.executor);
         executor.slot = Some(slot.clone());
         slot.set_nest(match &self.who {
-            Who::Thread(thread) if !executor.left => Some(thread.clone()),
+            Who::Thread(thread, _) if !executor.left => Some(thread.clone()),
             _ => None,
         });
     }
@@ -183,8 +183,9 @@ impl Waiter {
     /// The answer is there. Only the first one counts.
     fn tell(&self, id: u64, answer: Answer) {
         match &self.who {
-            Who::Thread(thread) => {
-                lock(&self.answer).get_or_insert(answer);
+            Who::Thread(thread, exported) => {
+                let named = (answer, exported.decodes());
+                lock(&self.answer).get_or_insert(named);
                 thread.wake();
             }
             Who::Task(asked) => {
@@ -197,7 +198,7 @@ impl Waiter {
 
 /// What ended a wait.
 enum Woken {
-    Answered(Answer),
+    Answered(Named),
     Nested(Box<Job>),
     Stopped,
 }
@@ -208,7 +209,7 @@ fn wait(
     me: &Arc<Thread>,
     waiter: &Waiter,
     current: Option<&Current>,
-) -> Result<Answer, NoAnswer> {
+) -> Result<Named, NoAnswer> {
     loop {
         match py.detach(|| wait_detached(me, waiter, current)) {
             Woken::Answered(answer) => return Ok(answer),

@@ -293,7 +293,8 @@ fn executor_died(pid: LocalPid) -> Atom {
     atoms::ok()
 }
 
-/// The answer to callback `id`. Returns whether the executor shall stay for the next one, or the
+/// The answer to callback `id`. `_value` is the term whose encoding it is: as an argument it keeps the
+/// objects that the bytes name until the answer does. Returns whether the executor shall stay for the next one, or the
 /// next one itself where it comes at once.
 #[rustler::nif]
 fn callback_reply<'a>(
@@ -302,6 +303,7 @@ fn callback_reply<'a>(
     id: u64,
     ok: bool,
     bytes: Term<'a>,
+    _value: Term<'a>,
 ) -> NifResult<Term<'a>> {
     let bytes = binary_of(bytes).ok_or(rustler::Error::BadArg)?.to_vec();
     let answer = if ok {

@@ -209,7 +209,7 @@ fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>
     };
     let bytes = encode_args(py, &host, args, 1)?;
     match callback::call(py, &interp, name, &bytes) {
-        Ok(answer) => value_of(module, &host, answer),
+        Ok((answer, _named)) => value_of(module, &host, answer),
         Err(NoAnswer::Stopped) => Err(stopped(module)),
         Err(NoAnswer::NotRunning) => {
             let text = "erlang_python is not running: start the application first";

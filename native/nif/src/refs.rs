@@ -15,7 +15,7 @@ use rustler::ResourceArc;
 use crate::release;
 use crew::sync::lock;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Exported(Arc<Table>);
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ struct Releases {
     dry: [bool; 2],
 }
 
-/// Held by a job from its admission until it has decoded.
+/// Held by a job from its admission, and by an answer of Erlang from its arrival, until it is decoded.
 pub struct Decodes {
     table: Arc<Table>,
     side: usize,

@@ -46,7 +46,7 @@ pub fn settle<'py>(
 fn ask_for_loop<'py>(world: &World<'_, 'py>) -> Result<Arc<Loop>, Failure<'py>> {
     const NO_ARGS: [u8; 2] = [131, 106];
     match callback::call(world.py, world.interp, "$loop", &NO_ARGS) {
-        Ok(Answer::Value(bytes)) => {
+        Ok((Answer::Value(bytes), _named)) => {
             let found = log::with_env(|env| env.resource_of(env.decode(&bytes)?));
             found
                 .map(|found| event_loop::of_resource(&found))
