@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from erlang._native import HttpServer
+from erlang.serve._file import send_pieces, send_whole
 from erlang.serve._lifespan import Lifespan, LifespanFailed
 from erlang.serve._load import as_asgi3
 from erlang.serve._options import Options
@@ -186,12 +187,16 @@ class Server:
             self._empty.set_result(None)
 
     async def send_file(self, request: Any, transport: Any, path: str) -> None:
-        with open(path, "rb") as file:
+        """`transport` is `None` where it can't send a file by itself."""
+        with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
-            if request._file_begins(size) and size:
-                loop = asyncio.get_running_loop()
-                await loop.sendfile(transport, file, 0, size)
-        request._file_ended()
+            if not request._file_begins(size):
+                request._file_ended()
+            elif transport is None:
+                await send_pieces(request, file, size)
+            else:
+                await send_whole(transport, file, size, self.options.idle_timeout)
+                request._file_ended()
 
     def access(self, scope: dict[str, Any], status: int) -> None:
         client = scope.get("client")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -179,6 +180,24 @@ def host(request: pytest.FixtureRequest) -> Host:
 def our_host(request: pytest.FixtureRequest) -> Host:
     """Our server on both loops: for what is stricter, or our own."""
     return Host(request.param)
+
+
+async def narrow_client(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A client whose kernel keeps little of what comes."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
+    reader, writer = await asyncio.open_connection(sock=client, limit=4096)
+    # The stream reads only when it is asked to.
+    writer.transport.pause_reading()
+    return reader, writer
+
+
+@pytest.fixture
+def narrow() -> Callable[..., Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
+    """Makes such clients."""
+    return narrow_client
 
 
 class EchoSocket:

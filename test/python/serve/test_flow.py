@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 HANDSHAKE = (
     b"GET / HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -13,18 +12,6 @@ START = {"type": "http.response.start", "status": 200, "headers": []}
 BODY = b"x" * 10_000
 # More than the kernel keeps for a connection.
 MOST = 12_000_000
-
-
-async def narrow(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A client whose kernel keeps little of what comes."""
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
-    reader, writer = await asyncio.open_connection(sock=client, limit=4096)
-    # The stream reads only when it is asked to.
-    writer.transport.pause_reading()
-    return reader, writer
 
 
 async def quiet(number) -> int:
@@ -37,7 +24,7 @@ async def quiet(number) -> int:
     return last
 
 
-def test_requests_of_a_client_that_reads_no_answers_wait(our_host):
+def test_requests_of_a_client_that_reads_no_answers_wait(our_host, narrow):
     calls = 0
 
     async def app(scope, receive, send):
@@ -64,7 +51,7 @@ def test_requests_of_a_client_that_reads_no_answers_wait(our_host):
     assert our_host.run(main) * len(BODY) < MOST
 
 
-def test_the_last_send_of_an_answer_returns_though_the_client_has_not_read_it(host):
+def test_the_last_send_of_an_answer_returns_though_the_client_has_not_read_it(host, narrow):
     body = b"x" * MOST
     sent = []
 
@@ -96,7 +83,9 @@ def masked(first: int, payload: bytes) -> bytes:
     return bytes([first, 0x80 | len(payload)]) + b"\0\0\0\0" + payload
 
 
-def test_pings_of_a_client_that_reads_no_pongs_are_answered_by_the_last(our_host, echo_socket):
+def test_pings_of_a_client_that_reads_no_pongs_are_answered_by_the_last(
+    our_host, narrow, echo_socket
+):
     async def main():
         async with our_host.serve(echo_socket(), lifespan="off") as peer:
             reader, writer = await narrow(peer.port)
@@ -118,7 +107,7 @@ def test_pings_of_a_client_that_reads_no_pongs_are_answered_by_the_last(our_host
     assert our_host.run(main) * 106 < MOST
 
 
-def test_frames_to_a_client_that_does_not_read_wait(our_host):
+def test_frames_to_a_client_that_does_not_read_wait(our_host, narrow):
     """Each send waits until there is room for more."""
     payload = b"z" * 65_536
     frame = b"\x82\x7f" + len(payload).to_bytes(8, "big") + payload
@@ -150,7 +139,7 @@ def test_frames_to_a_client_that_does_not_read_wait(our_host):
     assert our_host.run(main) * len(payload) < MOST
 
 
-def test_frames_before_the_accept_wait(our_host):
+def test_frames_before_the_accept_wait(our_host, narrow):
     accept = asyncio.Event()
 
     async def app(scope, receive, send):

@@ -188,6 +188,15 @@ impl Connection {
         self.flow(py)
     }
 
+    /// This answer is the last, complete or not: what was written goes out, then the peer sees the end.
+    pub fn end<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        match self.phase.get() {
+            // A socket that is closed while its peer sends is reset, with all that waits in it.
+            Phase::Length(1..) | Phase::Chunked(_) => self.linger(py),
+            _ => self.close(py),
+        }
+    }
+
     /// The server ends: at once where nothing is asked, else after the answer.
     pub fn stop<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
@@ -227,8 +236,9 @@ impl Connection {
     fn is_read(&self) -> bool {
         match self.phase.get() {
             Phase::Head | Phase::Closed => true,
-            Phase::Answer => self.flags.write_paused.get(),
-            _ => false,
+            // A body that the application does not want waits, however long: who sends it may read.
+            Phase::Answer | Phase::Length(_) | Phase::Chunked(_) => self.flags.write_paused.get(),
+            Phase::Socket | Phase::Linger => false,
         }
     }
 

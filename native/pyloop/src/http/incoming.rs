@@ -227,10 +227,7 @@ impl Connection {
             return Ok(());
         }
         if !keep || self.server(py).live.draining.get() {
-            return match self.phase.get() {
-                Phase::Length(1..) | Phase::Chunked(_) => self.linger(py),
-                _ => self.close(py),
-            };
+            return self.end(py);
         }
         match self.phase.get() {
             Phase::Length(left) if left > 0 && (left > SMALL || !wanted) => return self.linger(py),

@@ -179,20 +179,23 @@ fn write<'py>(
     let connection = own.connection(py);
     let (mut out, framing) = {
         let mut state = own.out.borrow_mut();
-        if state.stage == Stage::Ready {
+        let is_first = state.stage == Stage::Ready;
+        if is_first {
+            state.framing = head::framing(&state, own, bytes.len(), more);
+        }
+        let framing = state.framing;
+        // A piece that does not fit leaves the response as it was.
+        let rest = match framing {
+            Framing::Length(left) => Framing::Length(left_after(py, left, bytes.len(), more)?),
+            other => other,
+        };
+        if is_first {
             head::seal(&mut state, own, connection.server(py), bytes.len(), more);
             state.stage = Stage::Body;
         }
-        (std::mem::take(&mut state.head), state.framing)
+        state.framing = rest;
+        (std::mem::take(&mut state.head), framing)
     };
-    if let Framing::Length(left) = framing {
-        let len = bytes.len() as u64;
-        if len > left || (!more && len < left) {
-            let which = if len > left { "longer" } else { "shorter" };
-            return wrong(py, &format!("the body is {which} than its content-length"));
-        }
-        own.out.borrow_mut().framing = Framing::Length(left - len);
-    }
     if framing == Framing::Nothing {
         return connection.write(py, &out);
     }
@@ -221,6 +224,15 @@ fn write<'py>(
         return Ok(());
     }
     connection.write(py, &out)
+}
+
+/// What of an announced length is still to come after a piece.
+fn left_after(py: Attached<'_>, left: u64, len: usize, more: bool) -> PyResult<'_, u64> {
+    match left.checked_sub(len as u64) {
+        None => wrong(py, "the body is longer than its content-length"),
+        Some(1..) if !more => wrong(py, "the body is shorter than its content-length"),
+        Some(rest) => Ok(rest),
+    }
 }
 
 /// The response is complete.

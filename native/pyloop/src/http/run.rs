@@ -94,7 +94,7 @@ pub fn ended<'py>(own: &Request, this: &Obj<'py>, task: &Obj<'py>) -> PyResult<'
         return if own.gone.get() || own.out.borrow().is_done() {
             Ok(())
         } else {
-            give_up(own, this)
+            give_up(own, py)
         };
     }
     let exception = task.call_named(&names.exception.get(py), [])?;
@@ -119,7 +119,7 @@ pub fn ended<'py>(own: &Request, this: &Obj<'py>, task: &Obj<'py>) -> PyResult<'
     server
         .owner(py)?
         .call_method(c"complain", &[&Obj::text(py, text)?])?;
-    give_up(own, this)
+    give_up(own, py)
 }
 
 /// The application raised.
@@ -135,15 +135,13 @@ fn failed<'py>(own: &Request, this: &Obj<'py>, error: PyError<'py>) -> PyResult<
     if own.gone.get() || own.out.borrow().is_done() {
         return Ok(());
     }
-    give_up(own, this)
+    give_up(own, py)
 }
 
 /// The answer will not come: 500 if nothing was sent, else the connection ends in the middle of it.
 #[cold]
-fn give_up<'py>(own: &Request, this: &Obj<'py>) -> PyResult<'py, ()> {
-    let py = this.py();
+fn give_up<'py>(own: &Request, py: Attached<'py>) -> PyResult<'py, ()> {
     let connection = own.connection(py);
-    let object = own.connection.obj(py);
     if let Some(session) = &own.socket
         && !session.borrow().is_asked()
     {
@@ -152,7 +150,7 @@ fn give_up<'py>(own: &Request, this: &Obj<'py>) -> PyResult<'py, ()> {
     own.gone.set(true);
     connection.request.set(None);
     if own.has_begun() {
-        return connection.abort(&object);
+        return connection.end(py);
     }
     super::respond::log_access(own, py, 500)?;
     connection.refuse(py, 500)

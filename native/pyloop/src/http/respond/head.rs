@@ -144,16 +144,20 @@ impl Outgoing {
     }
 }
 
-/// The first piece of the body is here: decides how the body ends, and ends the head.
-pub(super) fn seal(state: &mut Outgoing, own: &Request, server: &Server, len: usize, more: bool) {
+/// The first piece of the body is here: how the body will end.
+pub(super) fn framing(state: &Outgoing, own: &Request, len: usize, more: bool) -> Framing {
     let bare = own.facts.is_head || matches!(state.status, 204 | 304);
-    state.framing = match state.length {
+    match state.length {
         _ if bare => Framing::Nothing,
         Some(length) => Framing::Length(length),
         None if !(more || state.trailers && own.facts.modern) => Framing::Length(len as u64),
         None if own.facts.modern => Framing::Chunked,
         None => Framing::Close,
-    };
+    }
+}
+
+/// Ends the head, with what its framing needs to be said.
+pub(super) fn seal(state: &mut Outgoing, own: &Request, server: &Server, len: usize, more: bool) {
     let own_length = match state.framing {
         Framing::Length(length) => Some(length),
         // What GET would have said, where it is known.

@@ -87,6 +87,9 @@ pub fn path<'py>(own: &Request, this: &Obj<'py>, message: &Obj<'py>) -> PyResult
     if own.out.borrow().stage != Stage::Ready {
         return wrong(py, "http.response.pathsend comes after http.response.start");
     }
+    // Others send it piece by piece: what such a transport has sent of a file nobody can tell.
+    let direct = connection.flags.direct.get();
+    let transport = if direct { transport } else { Obj::none(py) };
     server
         .owner(py)?
         .call_method(c"send_file", &[this, &transport, &path])
@@ -109,6 +112,9 @@ pub fn file_begins<'py>(
         if state.length.is_some_and(|length| length != size as u64) {
             return wrong(py, "the file is not as long as its content-length");
         }
+        // A file has its length, after which there is no place for them.
+        state.trailers = false;
+        state.framing = head::framing(&state, own, size, false);
         head::seal(&mut state, own, own.connection(py).server(py), size, false);
         state.stage = Stage::Body;
         std::mem::take(&mut state.head)
