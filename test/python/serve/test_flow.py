@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 
 HANDSHAKE = (
     b"GET / HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -188,3 +189,50 @@ def test_a_client_that_was_told_to_close_and_goes_on_is_left(our_host):
             return await wire.is_closed()
 
     assert our_host.run(main)
+
+
+def packed(payload: bytes) -> bytes:
+    """A frame with a message that is compressed by itself."""
+    packer = zlib.compressobj(wbits=-15)
+    data = packer.compress(payload) + packer.flush(zlib.Z_SYNC_FLUSH)
+    data = data.removesuffix(b"\0\0\xff\xff")
+    head = b"\xc2\xfe" + len(data).to_bytes(2, "big")
+    return head + b"\0\0\0\0" + data
+
+
+def test_frames_that_grow_when_they_are_unpacked_wait_in_their_packed_form(our_host):
+    """All of them come in one read; the ping behind them is answered when its turn comes."""
+    message, count = b"\0" * 50_000, 200
+    extension = b"Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover\r\n\r\n"
+
+    async def main():
+        read = asyncio.Event()
+        taken = 0
+
+        async def app(scope, receive, send):
+            nonlocal taken
+            await receive()
+            await send({"type": "websocket.accept"})
+            await read.wait()
+            for _ in range(count):
+                assert (await receive())["bytes"] == message
+                taken += 1
+            assert (await receive())["type"] == "websocket.disconnect"
+
+        async with our_host.serve(app, lifespan="off") as peer:
+            wire = await peer.connect()
+            wire.send(HANDSHAKE[:-2] + extension)
+            assert (await wire.head())[0] == 101
+            wire.send(packed(message) * count + masked(0x89, b"ping"))
+            pong = asyncio.ensure_future(wire.reader.readexactly(6))
+            assert not await quiet(pong.done)
+            read.set()
+            assert await pong == b"\x8a\x04ping"
+            # What was before the ping is not more than what waits at most.
+            assert taken >= count - 2
+            while taken < count:
+                await asyncio.sleep(0)
+            wire.send(masked(0x88, b"\x03\xe8"))
+            assert await wire.reader.readexactly(4) == b"\x88\x02\x03\xe8"
+
+    our_host.run(main)

@@ -62,6 +62,16 @@ impl Session {
         self.size
     }
 
+    /// Whether the next frame may be looked at. Each one by itself: what is packed in a read can be
+    /// a thousand times as much, so it waits in that form.
+    fn takes_more(&self) -> bool {
+        match self.state {
+            State::Open => self.size <= HIGH,
+            State::Closing => true,
+            State::Asked | State::Closed => false,
+        }
+    }
+
     pub fn is_asked(&self) -> bool {
         self.state == State::Asked
     }
@@ -128,7 +138,7 @@ pub fn incoming<'py>(
         connection.wait_begins(py);
         session.borrow_mut().pinged = false;
     }
-    while session.borrow().state != State::Closed {
+    while session.borrow().takes_more() {
         let step = {
             let mut session = session.borrow_mut();
             let Session {
@@ -249,8 +259,11 @@ pub fn event<'py>(
         state.size -= EACH + said.len();
         let resumes = before > HIGH && state.size <= HIGH;
         drop(state);
-        if resumes {
+        if resumes && connection.input.borrow().is_empty() {
             connection.flow(py)?;
+        } else if resumes {
+            // Frames that were read before come first; then it is seen whether more may be read.
+            connection.pump_soon(&own.connection.obj(py))?;
         }
         event.dict_set(&names.kind.get(py), &names.websocket_receive.get(py))?;
         match said {
