@@ -26,7 +26,7 @@ pub trait Awaitable: Native {
     fn step<'py>(&self, this: &Obj<'py>) -> PyResult<'py, Step<'py>>;
 
     /// Whoever awaits it gives up.
-    fn abandon(&self);
+    fn abandon(&self, py: Attached<'_>);
 }
 
 /// Makes the class of `T` for this interpreter; its table of methods has `send`, `throw`, `close`.
@@ -104,7 +104,7 @@ pub fn throw<'py, T: Awaitable>(
     body: &T,
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
-    body.abandon();
+    body.abandon(args.py());
     let raised = args.want(0, "exception")?;
     if !raised.is_class() {
         return Err(PyError::from_value(raised.clone()));
@@ -123,6 +123,6 @@ pub fn close<'py, T: Awaitable>(
     body: &T,
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
-    body.abandon();
+    body.abandon(args.py());
     Ok(Obj::none(args.py()))
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import zlib
 
 HANDSHAKE = (
@@ -236,3 +237,35 @@ def test_frames_that_grow_when_they_are_unpacked_wait_in_their_packed_form(our_h
             assert await wire.reader.readexactly(4) == b"\x88\x02\x03\xe8"
 
     our_host.run(main)
+
+
+def futures() -> int:
+    return sum(type(one) is asyncio.Future for one in gc.get_objects())
+
+
+def test_a_receive_that_is_cancelled_leaves_nothing_behind(our_host):
+    async def app(scope, receive, send):
+        assert (await receive())["type"] == "http.request"
+
+        async def heard():
+            return await receive()
+
+        stays = asyncio.ensure_future(heard())
+        await asyncio.sleep(0)
+        before = futures()
+        for _ in range(100):
+            waits = asyncio.ensure_future(heard())
+            await asyncio.sleep(0)
+            waits.cancel()
+            await asyncio.wait([waits])
+        after = futures()
+        await send(START)
+        await send({"type": "http.response.body", "body": b"%d" % (after - before)})
+        # Who waits still hears of the end.
+        assert (await stays)["type"] == "http.disconnect"
+
+    async def main():
+        async with our_host.serve(app, lifespan="off") as peer:
+            return int((await (await peer.connect()).get("/")).body)
+
+    assert our_host.run(main) < 10

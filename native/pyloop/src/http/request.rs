@@ -174,6 +174,16 @@ impl Request {
         Ok(future)
     }
 
+    /// Nobody waits for this future any more.
+    pub fn forget_waiter(&self, waiter: &Obj<'_>) {
+        let mut waiters = self.waiters.borrow_mut();
+        let place = waiters.iter().position(|other| other.is(waiter));
+        // Dropped when nothing is borrowed: that may run code.
+        let gone = place.map(|at| waiters.swap_remove(at));
+        drop(waiters);
+        drop(gone);
+    }
+
     /// What is needed, if it is there; `None` is the value where there is nothing to give.
     pub fn take<'py>(&self, this: &Obj<'py>, need: Need) -> PyResult<'py, Option<Obj<'py>>> {
         let py = this.py();

@@ -28,6 +28,8 @@ pub struct Wait {
     need: Need,
     /// The iterator of the future that is waited for.
     inner: Place,
+    /// That future, where it is one of the request's.
+    waiter: Place,
     /// What is still to be sent: `send` was called on a thread that is not the loop's.
     message: Place,
 }
@@ -42,6 +44,7 @@ impl Wait {
             request: Place::new(request.cloned()),
             need,
             inner: Place::default(),
+            waiter: Place::default(),
             message: Place::default(),
         };
         // SAFETY: called with the class of `Wait` only.
@@ -58,6 +61,7 @@ impl Wait {
             request: Place::new(Some(request.clone())),
             need: Need::Nothing,
             inner: Place::default(),
+            waiter: Place::default(),
             message: Place::new(Some(message.clone())),
         };
         // SAFETY: called with the class of `Wait` only.
@@ -86,23 +90,33 @@ impl Awaitable for Wait {
             self.inner.set(Some(inner));
             return Ok(Step::Wait(future));
         }
+        self.waiter.set(None);
         loop {
             if let Some(value) = body.take(&request, self.need)? {
                 let value = (!value.is_none()).then_some(value);
                 return Ok(Step::Done(value));
             }
-            let inner = body.new_waiter(&request)?.iter()?;
+            let waiter = body.new_waiter(&request)?;
+            let inner = waiter.iter()?;
             if let Some(future) = inner.next()? {
                 self.inner.set(Some(inner));
+                self.waiter.set(Some(waiter));
                 return Ok(Step::Wait(future));
             }
         }
     }
 
-    fn abandon(&self) {
+    fn abandon(&self, py: Attached<'_>) {
+        let (request, waiter) = (self.request.take(py), self.waiter.take(py));
+        if let (Some(request), Some(waiter)) = (request, waiter) {
+            let body = Request::of(&request);
+            // A collector on another thread leaves it to the end of the request.
+            if body.connection(py).server(py).is_here(py) {
+                body.forget_waiter(&waiter);
+            }
+        }
         self.inner.set(None);
         self.message.set(None);
-        self.request.set(None);
     }
 }
 
@@ -135,10 +149,13 @@ impl Native for Wait {
     fn traverse(&self, visit: &mut Visit) {
         visit.place(&self.request);
         visit.place(&self.inner);
+        visit.place(&self.waiter);
         visit.place(&self.message);
     }
 
     fn clear(&self, _py: Attached<'_>) {
-        self.abandon();
+        for place in [&self.request, &self.inner, &self.waiter, &self.message] {
+            place.set(None);
+        }
     }
 }
