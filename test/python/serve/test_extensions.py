@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import wsgiref.validate
 from typing import Any
 
@@ -138,6 +139,48 @@ FORWARDED = b"X-Forwarded-For: 6.6.6.6, 1.2.3.4\r\nX-Forwarded-Proto: https\r\n"
 )
 def test_forwarded_headers_are_believed_of_trusted_proxies_only(our_host, trusted, seen):
     assert answer(our_host, who, headers=FORWARDED, trusted_proxies=trusted).body == seen
+
+
+@pytest.mark.parametrize(
+    ("headers", "seen"),
+    [
+        (b"X-Forwarded-For: \xff, 203.0.113.9", b"203.0.113.9 http"),
+        (b"X-Forwarded-For: 6.6.6.6, 203.0.113.9, \xff", b"127.0.0.1 http"),
+        (b"X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: \xfe, 203.0.113.9", b"203.0.113.9 http"),
+        (b"X-Forwarded-Proto: \xff, https", b"127.0.0.1 https"),
+        (b"X-Forwarded-Proto: https\r\nX-Forwarded-Proto: \xff", b"127.0.0.1 http"),
+    ],
+)
+def test_what_is_no_text_hides_nothing_that_a_proxy_says(our_host, headers, seen):
+    assert (
+        answer(our_host, who, headers=headers + b"\r\n", trusted_proxies="127.0.0.1").body == seen
+    )
+
+
+@pytest.mark.parametrize(
+    ("trusted", "seen"),
+    [("127.0.0.1", b"127.0.0.1 http"), ("unix", b"1.2.3.4 https"), ("*", b"6.6.6.6 https")],
+)
+def test_a_path_of_a_unix_socket_is_no_address(our_host, tmp_path, monkeypatch, trusted, seen):
+    monkeypatch.chdir(tmp_path)
+
+    async def main():
+        options = Options(uds="server", lifespan="off", trusted_proxies=trusted)
+        server = Server(who, options)
+        await server.start()
+        with socket.socket(socket.AF_UNIX) as client:
+            client.bind("127.0.0.1")
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(client, "server")
+            await loop.sock_sendall(client, GET % (b"/", FORWARDED + b"Connection: close\r\n"))
+            got = b""
+            while piece := await loop.sock_recv(client, 1000):
+                got += piece
+        await server.stop(5.0)
+        return got.partition(b"\r\n\r\n")[2]
+
+    assert our_host.run(main) == seen
 
 
 def test_a_proxy_that_is_no_address_is_refused(our_host):

@@ -37,6 +37,24 @@ def test_a_handshake_that_is_not_one_is_refused(our_host, old, new, status, echo
         assert response.header("sec-websocket-version") == "13"
 
 
+def test_a_word_that_is_no_text_hides_none_beside_it(our_host, echo_socket):
+    app = echo_socket({"subprotocol": "chat"})
+    extensions = b"Sec-WebSocket-Extensions: "
+    protocols = b"Sec-WebSocket-Protocol: \xff, chat\r\n"
+
+    async def main():
+        async with our_host.serve(app, lifespan="off") as peer:
+            wire = await peer.connect()
+            wire.send(HANDSHAKE.replace(extensions, protocols + extensions + b"\xff, "))
+            return await wire.head()
+
+    status, headers = our_host.run(main)
+    fields = dict(headers)
+    assert status == 101
+    assert fields["sec-websocket-protocol"] == "chat"
+    assert fields["sec-websocket-extensions"].startswith("permessage-deflate")
+
+
 def masked(first: int, payload: bytes = b"") -> bytes:
     mask = b"\x01\x02\x03\x04"
     body = bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))

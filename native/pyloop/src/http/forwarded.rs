@@ -61,44 +61,45 @@ impl Trusted {
         })
     }
 
-    /// The address of the client, as the proxies tell it.
+    /// The address of the client, as the proxies tell it. Each word is judged by itself: one that is
+    /// no text hides none of those beside it.
     pub fn client(&self, headers: &[Header<'_>]) -> Option<String> {
-        let all: Vec<_> = values(headers, "x-forwarded-for")
-            .flat_map(|value| value.split(','))
-            .map(str::trim)
-            .collect();
+        let all: Vec<_> = words(headers, "x-forwarded-for").collect();
         if self.everyone {
-            return all.first().map(|first| host(first).to_owned());
+            let first = String::from_utf8_lossy(all.first()?);
+            return Some(host(&first).to_owned());
         }
-        let is_proxy = |word: &&&str| host(word).parse().is_ok_and(|host| self.has(host));
+        let is_proxy = |word: &&&[u8]| address(word).is_some_and(|address| self.has(address));
         let client = all
             .iter()
             .rev()
             .find(|word| !is_proxy(word))
             .or(all.first())?;
         // What is no address was not written by a proxy.
-        host(client)
-            .parse::<IpAddr>()
-            .ok()
-            .map(|host| host.to_string())
+        address(client).map(|address| address.to_string())
     }
 
     /// Whether the client came by https, as the last proxy tells it.
     pub fn is_secure(&self, headers: &[Header<'_>]) -> Option<bool> {
-        let value = values(headers, "x-forwarded-proto").last()?;
-        match value.rsplit(',').next().map(str::trim)? {
-            "https" | "wss" => Some(true),
-            "http" | "ws" => Some(false),
+        match words(headers, "x-forwarded-proto").last()? {
+            b"https" | b"wss" => Some(true),
+            b"http" | b"ws" => Some(false),
             _ => None,
         }
     }
 }
 
-fn values<'a>(headers: &'a [Header<'a>], name: &'a str) -> impl Iterator<Item = &'a str> {
+/// What stands between the commas of all headers of a name.
+fn words<'a>(headers: &'a [Header<'a>], name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     let own = headers
         .iter()
         .filter(move |header| header.name.eq_ignore_ascii_case(name));
-    own.filter_map(|header| std::str::from_utf8(header.value).ok())
+    own.flat_map(|header| header.value.split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+}
+
+fn address(word: &[u8]) -> Option<IpAddr> {
+    host(std::str::from_utf8(word).ok()?).parse().ok()
 }
 
 fn network(word: &str) -> Option<(IpAddr, u8)> {
@@ -128,10 +129,10 @@ fn host(word: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn client(trusted: &str, value: &str) -> Option<String> {
+    fn client(trusted: &str, value: impl AsRef<[u8]>) -> Option<String> {
         let header = Header {
             name: "X-Forwarded-For",
-            value: value.as_bytes(),
+            value: value.as_ref(),
         };
         Trusted::parse(trusted).ok()?.client(&[header])
     }
@@ -152,6 +153,8 @@ mod tests {
         is("::1", "[2001:db8::1]:80", "2001:db8::1");
         is("*", "1.2.3.4, 5.6.7.8", "1.2.3.4");
         assert_eq!(client("127.0.0.1", "not an address"), None);
+        let beside = client("127.0.0.1", b"\xff, 203.0.113.9");
+        assert_eq!(beside.as_deref(), Some("203.0.113.9"));
     }
 
     #[test]

@@ -69,6 +69,8 @@ fn look_behind_proxies<'py>(
     let server = connection.server(py);
     let (names, trusted) = (&server.types.names, &server.parts(py)?.config.trusted);
     let peer = scope.dict_get(&names.client.get(py))?;
+    // A path in place of a host is of a Unix socket, which has no port: whoever binds it chose its name.
+    let peer = peer.filter(|peer| peer.tuple_item(1).is_some_and(|port| !port.is_none()));
     let host = peer.as_ref().and_then(|peer| peer.tuple_item(0));
     let host = host.as_ref().and_then(|host| host.as_utf8().ok());
     if !trusted.has_peer(host) {

@@ -35,12 +35,8 @@ pub enum Inflated {
     Broken,
 }
 
-/// The first offer of `sec-websocket-extensions` that can be met.
-pub fn agree(offers: &str) -> Option<Terms> {
-    offers.split(',').find_map(offer)
-}
-
-fn offer(text: &str) -> Option<Terms> {
+/// What an offer of `sec-websocket-extensions` comes to, if it can be met.
+pub fn agree(text: &str) -> Option<Terms> {
     let mut parts = text.split(';').map(str::trim);
     if parts.next() != Some("permessage-deflate") {
         return None;
@@ -244,17 +240,16 @@ mod tests {
     }
 
     #[test]
-    fn the_first_offer_that_can_be_met_is_taken() {
-        let terms = agree("x-other, permessage-deflate; client_max_window_bits").expect_terms();
+    fn an_offer_is_met_as_a_whole_or_not_at_all() {
+        let terms = agree("permessage-deflate; client_max_window_bits").expect_terms();
         let answer = "permessage-deflate; server_max_window_bits=12; client_max_window_bits=12";
         assert_eq!(terms.answer(), answer);
-        let second = "permessage-deflate; server_max_window_bits=8, permessage-deflate";
-        assert!(agree(second).is_some());
         for bad in [
             "permessage-deflate; server_max_window_bits=8",
             "permessage-deflate; unknown",
             "permessage-deflate; server_no_context_takeover; server_no_context_takeover",
             "permessage-deflate; client_max_window_bits=x",
+            "x-other",
             "",
         ] {
             assert_eq!(agree(bad), None, "{bad}");

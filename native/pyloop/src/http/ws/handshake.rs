@@ -19,12 +19,17 @@ const MAGIC: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 pub fn read(head: &Head<'_>, may_pack: bool) -> Result<Asked, u16> {
     let values = |name: &'static str| {
         let own = move |header: &&httparse::Header<'_>| header.name.eq_ignore_ascii_case(name);
-        let headers = head.headers.iter().filter(own);
-        headers.map(|header| std::str::from_utf8(header.value).unwrap_or_default().trim())
+        head.headers.iter().filter(own).map(|header| header.value)
+    };
+    // Each by itself: one that is no text hides none of those beside it.
+    let words = |name| {
+        let all = values(name).flat_map(|value| value.split(|byte| *byte == b','));
+        all.filter_map(|word| Some(std::str::from_utf8(word).ok()?.trim()))
     };
     let only = |name| {
         let mut values = values(name);
-        values.next().filter(|_| values.next().is_none())
+        let value = values.next().filter(|_| values.next().is_none())?;
+        Some(std::str::from_utf8(value).ok()?.trim())
     };
     if only("sec-websocket-version") != Some("13") {
         return Err(426);
@@ -32,18 +37,12 @@ pub fn read(head: &Head<'_>, may_pack: bool) -> Result<Asked, u16> {
     let key = only("sec-websocket-key")
         .filter(|key| is_key(key))
         .ok_or(400u16)?;
-    let mut subprotocols = Vec::new();
-    for name in values("sec-websocket-protocol").flat_map(|value| value.split(',')) {
-        if !name.trim().is_empty() {
-            subprotocols.push(name.trim().to_owned());
-        }
-    }
-    let offers: Vec<_> = values("sec-websocket-extensions").collect();
-    let terms = deflate::agree(&offers.join(",")).filter(|_| may_pack);
+    let subprotocols = words("sec-websocket-protocol").filter(|name| !name.is_empty());
+    let terms = words("sec-websocket-extensions").find_map(deflate::agree);
     Ok(Asked {
         accept: base64(&digest(key)),
-        subprotocols,
-        terms,
+        subprotocols: subprotocols.map(str::to_owned).collect(),
+        terms: terms.filter(|_| may_pack),
     })
 }
 
