@@ -335,3 +335,43 @@ def test_sending_to_a_client_that_left_is_an_oserror_and_no_noise(our_host, capl
     with caplog.at_level(logging.INFO):
         assert isinstance(our_host.run(main), OSError)
     assert not caplog.records
+
+
+async def hosts(scope: Any, receive: Any, send: Any) -> None:
+    """Answers with the version, and all that is said of the host."""
+    own = [value for name, value in scope["headers"] if name == b"host"]
+    text = f"{scope['http_version']} {scope['path']} {own}"
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
+@pytest.mark.parametrize(
+    ("request_line", "headers", "seen"),
+    [
+        (b"GET http://one:81/a HTTP/1.1", b"Host: two\r\n", b"1.1 /a [b'one:81']"),
+        (b"GET HTTPS://[::1]?q HTTP/1.1", b"Host: two\r\n", b"1.1 / [b'[::1]']"),
+        (b"GET http://one HTTP/1.0", b"", b"1.0 / [b'one']"),
+        (b"GET /a HTTP/1.1", b"Host: two\r\n", b"1.1 /a [b'two']"),
+        (b"OPTIONS * HTTP/1.1", b"Host: two\r\n", b"1.1 * [b'two']"),
+        # A later minor version is read as the one that is known.
+        (b"GET /a HTTP/1.2", b"Host: two\r\n", b"1.1 /a [b'two']"),
+        (b"GET http://one/ HTTP/1.9", b"Host: two\r\n", b"1.1 / [b'one']"),
+    ],
+)
+def test_a_request_line_is_read_as_the_standard_says(our_host, request_line, headers, seen):
+    async def main():
+        async with our_host.serve(hosts, lifespan="off") as peer:
+            wire = await peer.connect()
+            data = request_line + b"\r\n" + headers + b"\r\n"
+            whole = await wire.ask(data)
+            # The same, however it comes.
+            wire = await peer.connect()
+            for byte in data:
+                wire.send(bytes([byte]))
+                await wire.writer.drain()
+                await asyncio.sleep(0)
+            return whole, await wire.response()
+
+    whole, slow = our_host.run(main)
+    assert (whole.status, whole.body) == (200, seen)
+    assert (slow.status, slow.body) == (200, seen)

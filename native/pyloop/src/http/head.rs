@@ -73,7 +73,7 @@ pub fn parse<'a>(
         Ok(Status::Complete(len)) => len,
         Ok(Status::Partial) => return too_long(data, limits).map_or(Ok(None), Err),
         Err(Error::TooManyHeaders) => return Err(431),
-        Err(Error::Version) => return Err(if is_http(data) { 505 } else { 400 }),
+        Err(Error::Version) => return Err(if version(data).is_some() { 505 } else { 400 }),
         Err(_) => return Err(400),
     };
     if len > limits.bytes {
@@ -82,6 +82,7 @@ pub fn parse<'a>(
     let (Some(method), Some(target)) = (request.method, request.path) else {
         return Err(400);
     };
+    check_method(method)?;
     if !ends_lines_well(&data[..len]) || !target.is_ascii() {
         return Err(400);
     }
@@ -107,11 +108,45 @@ fn has_end(data: &[u8]) -> bool {
     data.windows(4).any(|four| four == b"\r\n\r\n")
 }
 
-/// Whether the first line ends in some version of HTTP.
-fn is_http(data: &[u8]) -> bool {
-    let line = data.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let word = line.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    word.starts_with(b"HTTP/")
+/// Where the version begins, in a first line that has some version of HTTP as its third and last word.
+fn version(data: &[u8]) -> Option<usize> {
+    let line = data.split(|byte| *byte == b'\r' || *byte == b'\n').next()?;
+    let mut words = line.split(|byte| *byte == b' ');
+    let (method, target, word) = (words.next()?, words.next()?, words.next()?);
+    let well = words.next().is_none()
+        && matches!(word, [b'H', b'T', b'T', b'P', b'/', rest @ ..] if is_version(rest));
+    well.then_some(method.len() + target.len() + 2)
+}
+
+/// The begin of two digits with a dot between.
+fn is_version(text: &[u8]) -> bool {
+    let digit = |at: usize| text.get(at).is_none_or(u8::is_ascii_digit);
+    text.len() <= 3 && digit(0) && text.get(1).is_none_or(|byte| *byte == b'.') && digit(2)
+}
+
+/// The same data as HTTP/1.1, if it is of a later minor version: that is how it is to be read
+/// (RFC 9110, 2.5).
+#[cold]
+pub fn as_one_one(data: &[u8]) -> Option<Vec<u8>> {
+    let minor = version(data)? + "HTTP/1.".len();
+    if data.get(..minor)?.ends_with(b"1.") && matches!(data.get(minor)?, b'2'..=b'9') {
+        let mut copy = data.to_vec();
+        copy[minor] = b'1';
+        return Some(copy);
+    }
+    None
+}
+
+/// The application hears of a method in upper case. Where that changes how the answer ends, another
+/// reader, to whom `head` is no HEAD, would not agree.
+fn check_method(method: &str) -> Result<(), u16> {
+    if method.len() == 7 && method.eq_ignore_ascii_case("CONNECT") {
+        return Err(501);
+    }
+    if method.len() == 4 && method != "HEAD" && method.eq_ignore_ascii_case("HEAD") {
+        return Err(400);
+    }
+    Ok(())
 }
 
 /// httparse takes a bare line feed as the end of a line; others do not.

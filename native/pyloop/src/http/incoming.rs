@@ -114,6 +114,11 @@ impl Connection {
             Ok(Some(head)) => head,
             Ok(None) => return Ok(None),
             Err(status) => {
+                if status == 505
+                    && let Some(copy) = head::as_one_one(data)
+                {
+                    return self.head(this, &copy);
+                }
                 self.refuse(py, status)?;
                 return Ok(None);
             }

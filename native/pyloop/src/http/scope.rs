@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
+use httparse::Header;
 use pyrt::container::Filling;
 use pyrt::{Attached, Obj, PyResult};
 
@@ -19,7 +20,7 @@ pub fn build<'py>(
     py: Attached<'py>,
     head: &Head<'_>,
 ) -> PyResult<'py, Option<Obj<'py>>> {
-    let Some((path, query)) = split(head.target) else {
+    let Some(Target { path, query, host }) = split(head) else {
         return Ok(None);
     };
     let server = connection.server(py);
@@ -49,7 +50,8 @@ pub fn build<'py>(
         &names.query_string.get(py),
         &Obj::bytes(py, query.as_bytes())?,
     )?;
-    scope.dict_set(&names.headers.get(py), &headers(connection, py, head)?)?;
+    let headers = headers(connection, py, head, host)?;
+    scope.dict_set(&names.headers.get(py), &headers)?;
     if !parts.config.trusted.is_empty() {
         look_behind_proxies(connection, &scope, head)?;
     }
@@ -118,42 +120,79 @@ pub fn for_socket<'py>(
     scope.dict_remove(&names.method.get(py))
 }
 
+/// The headers; `host` is that of the target, which counts instead of the header (RFC 9112, 3.2.2).
 fn headers<'py>(
     connection: &Connection,
     py: Attached<'py>,
     head: &Head<'_>,
+    host: Option<&str>,
 ) -> PyResult<'py, Obj<'py>> {
     let types = &connection.server(py).types;
-    let mut list = Filling::list(py, head.headers.len())?;
-    for header in head.headers {
+    let known = |header: &Header<'_>| header.name.eq_ignore_ascii_case("host");
+    let added = host.filter(|_| !head.headers.iter().any(known));
+    let mut list = Filling::list(py, head.headers.len() + usize::from(added.is_some()))?;
+    let mut push = |name: &str, value: &[u8]| {
         let mut pair = Filling::tuple(py, 2)?;
-        pair.push(types.header_name(py, header.name)?);
-        pair.push(Obj::bytes(py, header.value)?);
+        pair.push(types.header_name(py, name)?);
+        pair.push(Obj::bytes(py, value)?);
         list.push(pair.finish()?);
+        Ok(())
+    };
+    for header in head.headers {
+        let value = match host {
+            Some(host) if known(header) => host.as_bytes(),
+            _ => header.value,
+        };
+        push(header.name, value)?;
+    }
+    if let Some(host) = added {
+        push("host", host.as_bytes())?;
     }
     list.finish()
 }
 
-/// Path and query of a target; `None` for one that names no path here.
-fn split(target: &str) -> Option<(&str, &str)> {
-    let target = if target.starts_with('/') || target == "*" {
-        target
-    } else {
-        let scheme = ["http://", "https://"].into_iter().find(|scheme| {
-            let start = target.get(..scheme.len());
-            start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-        })?;
-        let rest = &target[scheme.len()..];
-        match rest.find(['/', '?']) {
-            Some(at) if rest[at..].starts_with('/') => &rest[at..],
-            Some(at) => return Some(("/", &rest[at + 1..])),
-            None => "/",
-        }
-    };
-    if target.contains('#') {
+/// The parts of a target.
+#[derive(PartialEq, Eq, Debug)]
+struct Target<'a> {
+    path: &'a str,
+    query: &'a str,
+    /// Where it is of the absolute form.
+    host: Option<&'a str>,
+}
+
+/// `None` for a target that names no path here.
+fn split<'a>(head: &Head<'a>) -> Option<Target<'a>> {
+    let target = head.target;
+    if target.contains('#') || (target == "*" && head.method != "OPTIONS") {
         return None;
     }
-    Some(target.split_once('?').unwrap_or((target, "")))
+    if target.starts_with('/') || target == "*" {
+        return Some(origin(target, None));
+    }
+    let scheme = ["http://", "https://"].into_iter().find(|scheme| {
+        let start = target.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })?;
+    let rest = &target[scheme.len()..];
+    let (host, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    // A name or password before the host is for whoever wants to look like another (RFC 9110, 4.2.4).
+    if host.is_empty() || host.starts_with(':') || host.contains('@') {
+        return None;
+    }
+    Some(match rest.strip_prefix('?') {
+        Some(query) => Target {
+            path: "/",
+            query,
+            host: Some(host),
+        },
+        None if rest.is_empty() => origin("/", Some(host)),
+        None => origin(rest, Some(host)),
+    })
+}
+
+fn origin<'a>(target: &'a str, host: Option<&'a str>) -> Target<'a> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    Target { path, query, host }
 }
 
 /// Percent-decoded; what is not UTF-8 then is replaced.
@@ -256,16 +295,50 @@ fn host_and_port<'py>(address: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::head::{Facts, Framing};
+
+    fn parts<'a>(method: &'a str, target: &'a str) -> Option<(&'a str, &'a str, Option<&'a str>)> {
+        let facts = Facts {
+            framing: Framing::None,
+            modern: true,
+            keep_alive: true,
+            expects: false,
+            websocket: false,
+            is_head: false,
+            trailers: false,
+        };
+        let head = Head {
+            method,
+            target,
+            headers: &[],
+            facts,
+            len: 0,
+        };
+        split(&head).map(|target| (target.path, target.query, target.host))
+    }
 
     #[test]
     fn a_target_has_a_path_and_a_query() {
-        assert_eq!(split("/a/b?c=d?e"), Some(("/a/b", "c=d?e")));
-        assert_eq!(split("http://host:80/a?b"), Some(("/a", "b")));
-        assert_eq!(split("HTTP://host"), Some(("/", "")));
-        assert_eq!(split("http://host?q"), Some(("/", "q")));
-        assert_eq!(split("*"), Some(("*", "")));
-        assert_eq!(split("host:443"), None);
-        assert_eq!(split("/a#b"), None);
+        let get = |target| parts("GET", target);
+        assert_eq!(get("/a/b?c=d?e"), Some(("/a/b", "c=d?e", None)));
+        assert_eq!(
+            get("http://host:80/a?b"),
+            Some(("/a", "b", Some("host:80")))
+        );
+        assert_eq!(get("HTTP://host"), Some(("/", "", Some("host"))));
+        assert_eq!(get("http://host?q/r"), Some(("/", "q/r", Some("host"))));
+        assert_eq!(parts("OPTIONS", "*"), Some(("*", "", None)));
+        for bad in [
+            "host:443",
+            "/a#b",
+            "*",
+            "http://",
+            "http:///a",
+            "http://:80/",
+            "http://u@h/",
+        ] {
+            assert_eq!(get(bad), None, "{bad}");
+        }
     }
 
     #[test]
