@@ -59,9 +59,11 @@ refused(<<"-", _/binary>>) ->
     "it is an option; give it in extra_args";
 refused(Spec) ->
     Options = re:replace(Spec, "\\s--hash[=\\s]\\S+", "", [global, unicode, {return, binary}]),
-    case {re:run(Spec, "[\\r\\n\\f\\v]|\\\\$", [unicode]), re:run(Options, "\\s-", [unicode])} of
+    %% Installers read lines as `str.splitlines' does, which ends them at more characters than a newline.
+    Lines = "(?!\\t)\\p{Cc}|[\\x{2028}\\x{2029}]|\\\\$",
+    case {re:run(Spec, Lines, [unicode]), re:run(Options, "[\\s\\p{Z}]-", [unicode])} of
         {nomatch, nomatch} -> none;
-        {{match, _}, _} -> "it is more than one line";
+        {{match, _}, _} -> "it is more than one line, or holds a control character";
         {_, {match, _}} -> "it holds an option; give it in extra_args"
     end.
 

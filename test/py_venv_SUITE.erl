@@ -288,9 +288,16 @@ a_requirement_cannot_be_an_option(Config) ->
             <<"tinypkg --global-option=x">>,
             <<"tinypkg \\">>,
             <<"  ">>
-        ]
+        ] ++ several_lines()
     ],
-    ?assertNot(filelib:is_file(venv(Config))).
+    ?assertNot(filelib:is_file(venv(Config))),
+    %% A tab and a hash are no danger.
+    ?assertMatch({ok, _}, py_requirements:read([<<"a\t>= 1">>, <<"a --hash=sha256:00">>])).
+
+%% At each of these `str.splitlines' of Python ends a line.
+several_lines() ->
+    Ends = [$\n, $\r, $\v, $\f, 16#1c, 16#1d, 16#1e, 16#85, 16#2028, 16#2029],
+    [<<"tinypkg", End/utf8, "--index-url=http://evil">> || End <- Ends].
 
 bad_arguments_are_refused(Config) ->
     Venv = venv(Config),
