@@ -1,7 +1,7 @@
 %% Python calls Erlang: starts the processes that run the functions, one callback at a time each.
 %%
 %% Free executors are known to the native side, which sends to them directly; only when there is
-%% none does the request come here.
+%% none does the request come here. At most `max_callbacks' of them run at once.
 -module(py_callback).
 
 -behaviour(gen_server).
@@ -12,18 +12,22 @@
 %% Started at once, so that the first callbacks find somebody.
 -define(READY, 2).
 
+-record(state, {
+    max :: pos_integer(),
+    executors = #{} :: #{pid() => []}
+}).
+
 -spec start_link(py_config:config()) -> gen_server:start_ret().
 start_link(Config) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Config, []).
 
--spec init(py_config:config()) -> {ok, []}.
-init(#{atom_quota := Quota}) ->
+-spec init(py_config:config()) -> {ok, #state{}}.
+init(#{atom_quota := Quota, max_callbacks := Max}) ->
     process_flag(trap_exit, true),
     ok = py_atoms:init(Quota),
     ok = py_nif:set_process(logger, whereis(py_logger)),
     ok = py_nif:set_process(callback, self()),
-    _ = [py_executor:start_link(none) || _ <- lists:seq(1, ?READY)],
-    {ok, []}.
+    {ok, lists:foldl(fun(_, State) -> started(none, State) end, #state{max = Max}, lists:seq(1, ?READY))}.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
 handle_call(_Request, _From, State) ->
@@ -33,15 +37,32 @@ handle_call(_Request, _From, State) ->
 handle_cast(_Request, State) ->
     {noreply, State}.
 
--spec handle_info(term(), State) -> {noreply, State}.
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({py_callback, Id, _, _, _, _, _}, #state{max = Max, executors = All} = State) when map_size(All) >= Max ->
+    ok = py_nif:callback_refuse(Id, term_to_binary({error, {overload, too_many(Max)}, []})),
+    {noreply, State};
 handle_info({py_callback, _Id, _Name, _Args, _Caller, _Leader, _About} = Request, State) ->
-    _Pid = py_executor:start_link(Request),
+    {noreply, started(Request, State)};
+handle_info({py_abandoned, Pid}, #state{executors = All} = State) when is_map_key(Pid, All) ->
+    %% The coroutine that called it was cancelled.
+    true = exit(Pid, cancelled),
     {noreply, State};
-handle_info({'EXIT', Pid, _Why}, State) ->
+handle_info({'EXIT', Pid, _Why}, #state{executors = All} = State) when is_map_key(Pid, All) ->
     ok = py_nif:executor_died(Pid),
-    {noreply, State};
+    {noreply, State#state{executors = maps:remove(Pid, All)}};
 handle_info(_Message, State) ->
     {noreply, State}.
+
+started(Request, #state{executors = All} = State) ->
+    Pid = py_executor:start_link(Request),
+    State#state{executors = All#{Pid => []}}.
+
+too_many(Max) ->
+    py_text:format(
+        "~b Erlang functions run for Python, as many as max_callbacks allows. Let fewer calls wait at a "
+        "time, or raise max_callbacks in the configuration of erlang_python.",
+        [Max]
+    ).
 
 %% The executors end with this process: who waits for one of them is told.
 -spec terminate(term(), term()) -> ok.

@@ -14,7 +14,7 @@
 -export([loop_spawn/7, loop_cast/5, post/7, linger/2, submit_call/6, submit_coroutine/6]).
 -export([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
 -export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
--export([callback_reply/5, is_object_ref/1]).
+-export([callback_reply/5, callback_refuse/2, is_object_ref/1]).
 -export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -export([dag_redis/1, dag_default/1]).
 
@@ -38,7 +38,7 @@
 -nifs([loop_spawn/7, loop_cast/5, post/7, linger/2]).
 -nifs([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
 -nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
--nifs([callback_reply/5, is_object_ref/1]).
+-nifs([callback_reply/5, callback_refuse/2, is_object_ref/1]).
 -nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -nifs([dag_redis/1, dag_default/1]).
 
@@ -330,6 +330,10 @@ executor_died(_Pid) -> ?NOT_LOADED.
 -spec callback_reply(slot(), CallbackId :: pos_integer(), Ok :: boolean(), binary(), Encoded :: term()) ->
     Stay :: boolean() | py_executor:request().
 callback_reply(_Slot, _Id, _Ok, _Bytes, _Value) -> ?NOT_LOADED.
+
+%% In place of a reply, where nobody runs the callback: `{Kind, Reason, Stacktrace}', encoded.
+-spec callback_refuse(CallbackId :: pos_integer(), binary()) -> ok.
+callback_refuse(_Id, _Raised) -> ?NOT_LOADED.
 
 -spec is_object_ref(term()) -> boolean().
 is_object_ref(_Term) -> ?NOT_LOADED(false).

@@ -39,6 +39,7 @@ elsewhere() ->
         audit => py_audit_SUITE,
         driver => py_runtime_SUITE,
         max_bound => py_context_SUITE,
+        max_callbacks => py_ask_SUITE,
         max_queue => py_life_SUITE,
         num_loops => py_event_loop_SUITE,
         preload => py_audit_SUITE,

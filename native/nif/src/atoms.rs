@@ -28,6 +28,7 @@ rustler::atoms! {
     async_result,
     py_stream,
     py_callback,
+    py_abandoned,
     py_worker_down,
     py_log,
     relay,

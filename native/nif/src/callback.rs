@@ -137,12 +137,25 @@ fn forget(id: u64) -> Option<Arc<Waiter>> {
     lock(&WAITERS).as_mut()?.remove(&id)
 }
 
-/// The future of a coroutine is over: if that is not by its answer, the answer will be dropped.
+/// The future of a coroutine is over: if that is not by its answer, nobody wants one, and the process that
+/// would give it ends.
 pub fn abandon(py: Attached<'_>, id: u64) {
-    if let Some(waiter) = forget(id)
-        && let Who::Task(asked) = &waiter.who
+    let Some(waiter) = forget(id) else { return };
+    let slot = waiter.left();
+    if let Some(slot) = slot
+        && slot.seat.abandon(id)
     {
+        executor::end(slot.pid());
+    }
+    if let Who::Task(asked) = &waiter.who {
         asked.release(py);
+    }
+}
+
+/// Nobody runs the callback `id`: `{Kind, Reason, Stacktrace}` is why.
+pub fn refuse(id: u64, raised: Vec<u8>) {
+    if let Some(waiter) = find(id) {
+        waiter.tell(id, Answer::Raised(raised));
     }
 }
 
@@ -151,25 +164,34 @@ pub fn find(id: u64) -> Option<Arc<Waiter>> {
 }
 
 impl Waiter {
-    /// Says who runs the callback: its own calls nest on the thread that waits.
-    pub fn assign(&self, slot: &ResourceArc<Slot>) {
+    /// Says who runs the callback: its own calls nest on the thread that waits. `false`: a coroutine has
+    /// left meanwhile, and nobody has to run it.
+    pub fn assign(&self, id: u64, slot: &ResourceArc<Slot>) -> bool {
         let mut executor = lock(&self.executor);
         executor.slot = Some(slot.clone());
-        slot.set_nest(match &self.who {
-            Who::Thread(thread, _) if !executor.left => Some(thread.clone()),
-            _ => None,
-        });
+        slot.seat.begin(id);
+        match &self.who {
+            Who::Thread(thread, _) if !executor.left => slot.set_nest(Some(thread.clone())),
+            Who::Thread(..) => slot.set_nest(None),
+            Who::Task(_) => {
+                slot.set_nest(None);
+                return !executor.left;
+            }
+        }
+        true
+    }
+
+    /// Nobody waits any more. Gives who runs the callback, if anybody does yet.
+    fn left(&self) -> Option<ResourceArc<Slot>> {
+        let mut executor = lock(&self.executor);
+        executor.left = true;
+        executor.slot.clone()
     }
 
     /// The calling thread does not wait for the answer: what the function asks of Python from now on is
     /// for the pool, and so is what it has asked of this thread already.
     fn leave(&self, me: &Arc<Thread>) {
-        let slot = {
-            let mut executor = lock(&self.executor);
-            executor.left = true;
-            executor.slot.clone()
-        };
-        if let Some(slot) = slot {
+        if let Some(slot) = self.left() {
             slot.leave_nest(me);
         }
         while let Some(job) = me.take_nested() {

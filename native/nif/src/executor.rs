@@ -5,6 +5,7 @@
 //!
 //! Thread: `dispatch` any that runs Python; the rest schedulers.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +31,32 @@ struct Executor {
 pub struct Seat {
     meet: Meet<Callback>,
     patience: Patience,
+    /// The callback that it runs, 0 for none, `ABANDONED` if it has to end.
+    runs: AtomicU64,
+}
+
+const ABANDONED: u64 = u64::MAX;
+
+impl Seat {
+    pub fn begin(&self, id: u64) {
+        // Release, pairs with the exchanges below: whoever takes the number sees what was set before.
+        self.runs.store(id, Ordering::Release);
+    }
+
+    /// Nobody waits for its callback `id`. `false`: it is over.
+    pub fn abandon(&self, id: u64) -> bool {
+        // AcqRel, pairs with `finish`: one of both has the callback.
+        self.runs
+            .compare_exchange(id, ABANDONED, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Its callback `id` is over. `false`: it was abandoned before.
+    fn finish(&self, id: u64) -> bool {
+        self.runs
+            .compare_exchange(id, 0, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
 }
 
 /// A function that Python calls.
@@ -93,7 +120,8 @@ pub fn dispatch(
             let manager = *lock(&MANAGER);
             return manager.is_some_and(|manager| callback.send(&manager));
         };
-        waiter.assign(&executor.slot);
+        // The one who waits is here: it can't have left.
+        waiter.assign(id, &executor.slot);
         callback = match executor.slot.seat.meet.give(callback) {
             Ok(()) => return true,
             Err(callback) => callback,
@@ -168,6 +196,10 @@ pub fn ready(pid: LocalPid, slot: ResourceArc<Slot>) -> bool {
 /// Its answer to `id`; then it looks for its next for a moment.
 pub fn answers(pid: LocalPid, id: u64, slot: &ResourceArc<Slot>, answer: Answer) -> Next {
     let seat = &slot.seat;
+    if !seat.finish(id) {
+        // An order to end is on its way: it must not meet the next callback.
+        return Next::Leave;
+    }
     let looks = seat.patience.has();
     if looks {
         seat.meet.open();
@@ -200,12 +232,20 @@ pub fn leaves(pid: &LocalPid) -> bool {
 /// One that the manager started takes the callback `id`. `false`: nobody waits any more.
 pub fn takes(id: u64, slot: &ResourceArc<Slot>) -> bool {
     match callback::find(id) {
-        Some(waiter) => {
-            waiter.assign(slot);
-            true
-        }
+        Some(waiter) => waiter.assign(id, slot),
         None => false,
     }
+}
+
+/// Its callback was abandoned: the manager ends it.
+pub fn end(pid: &LocalPid) {
+    let Some(manager) = *lock(&MANAGER) else {
+        return;
+    };
+    log::with_env(|env| {
+        let message = env.tuple(&[Raw::atom(atoms::py_abandoned()), Raw::pid(pid)]);
+        env.send(&manager, message)
+    });
 }
 
 /// It ended: whoever waits for it hears so.

@@ -293,6 +293,14 @@ fn executor_died(pid: LocalPid) -> Atom {
     atoms::ok()
 }
 
+/// In place of an answer to callback `id`, for which there is no executor.
+#[rustler::nif]
+fn callback_refuse(id: u64, raised: Term<'_>) -> NifResult<Atom> {
+    let raised = binary_of(raised).ok_or(rustler::Error::BadArg)?.to_vec();
+    callback::refuse(id, raised);
+    Ok(atoms::ok())
+}
+
 /// The answer to callback `id`. `_value` is the term whose encoding it is: as an argument it keeps the
 /// objects that the bytes name until the answer does. Returns whether the executor shall stay for the next one, or the
 /// next one itself where it comes at once.
