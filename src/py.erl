@@ -59,15 +59,15 @@ call(Ctx, M, F, A, Kw) ->
 
 -spec call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) -> result().
 call(Ctx, M, F, A, Kw, Opts) ->
-    call(M, F, A, Kw, py_request:in(Ctx, Opts)).
+    py_request:run(?OP_CALL, py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
 
 %% An expression.
 -spec eval(iodata()) -> result().
 eval(Code) -> eval(Code, #{}, #{}).
 
 -spec eval(iodata() | context(), kwargs() | iodata()) -> result().
-eval(Code, Locals) when is_map(Locals) -> eval(Code, Locals, #{});
-eval(Ctx, Code) -> eval(Ctx, Code, #{}, #{}).
+eval(Ctx, Code) when is_pid(Ctx); is_reference(Ctx); is_atom(Ctx) -> eval(Ctx, Code, #{}, #{});
+eval(Code, Locals) -> eval(Code, Locals, #{}).
 
 -spec eval(iodata() | context(), kwargs() | iodata(), timeout_or_opts()) -> result().
 eval(Ctx, Code, Locals) when is_pid(Ctx); is_reference(Ctx); is_atom(Ctx) ->
@@ -98,10 +98,11 @@ cast(Ctx, M, F, A) -> cast(M, F, A, #{}, #{context => Ctx}).
 
 -spec cast(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) -> ok.
 cast(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:cast({M, F}, py_call:payload(M, F, A, Kw), Opts);
-cast(Ctx, M, F, A, Kw) -> cast(M, F, A, Kw, #{context => Ctx}).
+cast(Ctx, M, F, A, Kw) -> cast(Ctx, M, F, A, Kw, #{}).
 
 -spec cast(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) -> ok.
-cast(Ctx, M, F, A, Kw, Opts) -> cast(M, F, A, Kw, py_request:in(Ctx, Opts)).
+cast(Ctx, M, F, A, Kw, Opts) ->
+    py_request:cast({M, F}, py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
 
 %% `{py_response, Ref, Result}' will come.
 -spec spawn_call(name(), name(), [term()]) -> reference().
@@ -117,11 +118,12 @@ spawn_call(Ctx, M, F, A) -> spawn_call(M, F, A, #{}, #{context => Ctx}).
 spawn_call(M, F, A, Kw, Opts) when is_map(Kw) ->
     py_request:spawn(py_call:payload(M, F, A, Kw), Opts);
 spawn_call(Ctx, M, F, A, Kw) ->
-    spawn_call(M, F, A, Kw, #{context => Ctx}).
+    spawn_call(Ctx, M, F, A, Kw, #{}).
 
 -spec spawn_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     reference().
-spawn_call(Ctx, M, F, A, Kw, Opts) -> spawn_call(M, F, A, Kw, py_request:in(Ctx, Opts)).
+spawn_call(Ctx, M, F, A, Kw, Opts) ->
+    py_request:spawn(py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
 
 %% A coroutine function runs on an event loop, any other on the workers.
 %% `{async_result, Ref, Result}' will come.
@@ -140,7 +142,7 @@ async_call(Ctx, M, F, A, Kw) -> py_async:call(M, F, A, Kw, #{context => Ctx}).
 
 -spec async_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     reference().
-async_call(Ctx, M, F, A, Kw, Opts) -> async_call(M, F, A, Kw, py_request:in(Ctx, Opts)).
+async_call(Ctx, M, F, A, Kw, Opts) -> py_async:call(M, F, A, Kw, py_request:in(Ctx, Opts)).
 
 %% All calls at once: `{M, F, A}' or `{M, F, A, Kw}'; their values in order.
 -spec async_gather([tuple()]) -> {ok, [term()]} | {error, py_error:reason()}.
@@ -166,7 +168,7 @@ async_stream(Ctx, M, F, A, Kw) -> py_async:collect(M, F, A, Kw, #{context => Ctx
 
 -spec async_stream(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
-async_stream(Ctx, M, F, A, Kw, Opts) -> async_stream(M, F, A, Kw, py_request:in(Ctx, Opts)).
+async_stream(Ctx, M, F, A, Kw, Opts) -> py_async:collect(M, F, A, Kw, py_request:in(Ctx, Opts)).
 
 -spec await(reference()) -> result().
 await(Ref) -> py_call:await(Ref, py_call:default_timeout()).
@@ -196,19 +198,20 @@ stream(Ctx, M, F, A) -> stream(M, F, A, #{}, #{context => Ctx}).
 -spec stream(name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
 stream(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:run(?OP_COLLECT, py_call:payload(M, F, A, Kw), Opts);
-stream(Ctx, M, F, A, Kw) -> stream(M, F, A, Kw, #{context => Ctx}).
+stream(Ctx, M, F, A, Kw) -> stream(Ctx, M, F, A, Kw, #{}).
 
 -spec stream(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
-stream(Ctx, M, F, A, Kw, Opts) -> stream(M, F, A, Kw, py_request:in(Ctx, Opts)).
+stream(Ctx, M, F, A, Kw, Opts) ->
+    py_request:run(?OP_COLLECT, py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
 
 -spec stream_eval(iodata()) -> {ok, [term()]} | {error, py_error:reason()}.
 stream_eval(Code) -> stream_eval(Code, #{}).
 
 -spec stream_eval(iodata() | context(), kwargs() | iodata()) ->
     {ok, [term()]} | {error, py_error:reason()}.
-stream_eval(Code, Locals) when is_map(Locals) -> stream_eval(Code, Locals, #{});
-stream_eval(Ctx, Code) -> stream_eval(Ctx, Code, #{}, #{}).
+stream_eval(Ctx, Code) when is_pid(Ctx); is_reference(Ctx); is_atom(Ctx) -> stream_eval(Ctx, Code, #{}, #{});
+stream_eval(Code, Locals) -> stream_eval(Code, Locals, #{}).
 
 -spec stream_eval(iodata() | context(), kwargs() | iodata(), timeout_or_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
@@ -234,11 +237,12 @@ stream_start(Ctx, M, F, A) -> stream_start(M, F, A, #{}, #{context => Ctx}).
     name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
 ) -> {ok, reference()} | {error, py_error:reason()}.
 stream_start(M, F, A, Kw, Opts) when is_map(Kw) -> py_request:stream(py_call:payload(M, F, A, Kw), Opts);
-stream_start(Ctx, M, F, A, Kw) -> stream_start(M, F, A, Kw, #{context => Ctx}).
+stream_start(Ctx, M, F, A, Kw) -> stream_start(Ctx, M, F, A, Kw, #{}).
 
 -spec stream_start(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     {ok, reference()} | {error, py_error:reason()}.
-stream_start(Ctx, M, F, A, Kw, Opts) -> stream_start(M, F, A, Kw, py_request:in(Ctx, Opts)).
+stream_start(Ctx, M, F, A, Kw, Opts) ->
+    py_request:stream(py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
 
 -spec stream_ack(reference(), pos_integer()) -> ok | {error, py_error:reason()}.
 stream_ack(Ref, N) -> py_call:stream_ack(Ref, N).
@@ -289,7 +293,7 @@ ctx_call(Ctx, M, F, A) -> ctx_call(Ctx, M, F, A, #{}, #{}).
 ctx_call(Ctx, M, F, A, Kw) -> ctx_call(Ctx, M, F, A, Kw, #{}).
 
 -spec ctx_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) -> result().
-ctx_call(Ctx, M, F, A, Kw, Opts) -> call(M, F, A, Kw, py_request:in(py_bind:check(Ctx), Opts)).
+ctx_call(Ctx, M, F, A, Kw, Opts) -> call(py_bind:check(Ctx), M, F, A, Kw, Opts).
 
 -spec ctx_eval(context(), iodata()) -> result().
 ctx_eval(Ctx, Code) -> ctx_eval(Ctx, Code, #{}, #{}).

@@ -128,7 +128,7 @@ handle_info({<<"answer">>, Ref, Answer}, #state{waiting = Waiting} = State) ->
 handle_info({async_result, Job, {ok, _}}, #state{job = Job} = State) ->
     {stop, {shutdown, stopped}, State};
 handle_info({async_result, Job, {error, Reason}}, #state{job = Job} = State) ->
-    {stop, {shutdown, Reason}, State};
+    {stop, {shutdown, plain(Reason)}, State};
 handle_info({'EXIT', Server, Why}, #state{server = Server} = State) ->
     {stop, Why, State};
 handle_info({'EXIT', Place, Why}, #state{place = Place} = State) ->
@@ -138,7 +138,11 @@ handle_info(_Message, State) ->
 
 answer({<<"ok">>, Value}) -> {ok, keyed(Value)};
 answer({<<"failed">>, Type, Message, Formatted}) ->
-    {error, {type(Type), Message, #{message => Message, formatted => Formatted}}}.
+    {error, plain({type(Type), Message, #{message => Message, formatted => Formatted}})}.
+
+%% A wrong name is told by its message; the frames of the loader would hide it.
+plain({<<"erlang.serve.AppNotFound">> = Type, Message, _Details}) -> {Type, Message};
+plain(Reason) -> Reason.
 
 keyed(#{<<"connections">> := C, <<"in_flight">> := I, <<"served">> := S}) ->
     #{connections => C, in_flight => I, served => S};

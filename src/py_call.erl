@@ -244,11 +244,13 @@ stream_ack(_Ref, _N) ->
 
 %% The bytes of a call, or what is wrong with its arguments.
 -spec payload(name(), name(), [term()], kwargs()) ->
-    {ok, py_nif:payload()} | {error, {bad_argument, atom()}}.
+    {ok, py_nif:payload()} | {error, {bad_argument, atom() | binary()}}.
 payload([_ | _] = Module, Function, Args, Kwargs) ->
     text_payload(Module, Function, Args, Kwargs);
 payload(Module, [_ | _] = Function, Args, Kwargs) ->
     text_payload(Module, Function, Args, Kwargs);
+payload(Module, [], Args, _Kwargs) when is_atom(Module); is_binary(Module) ->
+    {error, {bad_argument, no_map(Args)}};
 payload(Module, Function, Args, Kwargs) ->
     case is_name(Module) andalso is_name(Function) andalso is_map(Kwargs) of
         true ->
@@ -258,16 +260,22 @@ payload(Module, Function, Args, Kwargs) ->
                 improper -> {error, {bad_argument, args}}
             end;
         false ->
-            {error, {bad_argument, wrong_part(Module, Function)}}
+            {error, {bad_argument, wrong_part(Module, Function, Kwargs)}}
     end.
 
 %% Strings are made binaries: the encoding of a list of characters depends on the characters.
 text_payload(Module, Function, Args, Kwargs) ->
     case {name(Module), name(Function)} of
+        {{ok, _}, {ok, _}} when is_list(Function), not is_list(Args) -> {error, {bad_argument, no_map(Args)}};
         {{ok, M}, {ok, F}} -> payload(M, F, Args, Kwargs);
         {error, _} -> {error, {bad_argument, module}};
-        {_, error} -> {error, {bad_argument, function}}
+        {_, error} -> {error, {bad_argument, no_map(Args)}}
     end.
+
+%% `py:call(M, F, Args, 5000)' reads as a call in the context `M': where a list stands in the place of the
+%% function it is the arguments, and what follows was meant to be the keyword arguments.
+no_map(Given) ->
+    py_text:format("keyword arguments must be a map, got ~0tP; a timeout is the fifth argument", [Given, 10]).
 
 name([_ | _] = Name) ->
     case io_lib:printable_unicode_list(Name) of
@@ -287,11 +295,11 @@ text(Name) ->
 
 is_name(Name) -> is_atom(Name) orelse is_binary(Name).
 
-wrong_part(Module, Function) ->
+wrong_part(Module, Function, Kwargs) ->
     case {is_name(Module), is_name(Function)} of
         {false, _} -> module;
         {true, false} -> function;
-        {true, true} -> kwargs
+        {true, true} -> py_text:format("keyword arguments must be a map, got ~0tP; a timeout follows them", [Kwargs, 10])
     end.
 
 size([], Size) -> Size;
@@ -303,7 +311,7 @@ size([_ | Rest], Size) -> size(Rest, Size);
 size(_, _) -> improper.
 
 %% The bytes of an eval or exec.
--spec source(iodata(), kwargs()) -> {ok, py_nif:payload()} | {error, {bad_argument, atom()}}.
+-spec source(iodata(), kwargs()) -> {ok, py_nif:payload()} | {error, {bad_argument, atom() | binary()}}.
 source(Code, Locals) when is_map(Locals) ->
     try unicode:characters_to_binary(Code) of
         Source when is_binary(Source) -> {ok, term_to_binary({{bytes, Source}, Locals})};
@@ -311,8 +319,9 @@ source(Code, Locals) when is_map(Locals) ->
     catch
         error:badarg -> {error, {bad_argument, code}}
     end;
-source(_Code, _Locals) ->
-    {error, {bad_argument, locals}}.
+source(_Code, Locals) ->
+    Text = "the names for the code must be a map, got ~0tP; a timeout follows them",
+    {error, {bad_argument, py_text:format(Text, [Locals, 10])}}.
 
 %% A timeout or a map of options, checked.
 -spec options(timeout() | opts()) -> {ok, options()} | {error, py_error:reason()}.

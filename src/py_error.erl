@@ -250,6 +250,9 @@ format({dag, Node, Reason}) ->
         "Give it retries or a default if the graph shall go on without it.", [Node, format(Reason)]);
 format({Type, Message, Details}) when is_map(Details), is_binary(Message) ->
     format_exception(Type, Message, Details);
+format({<<"erlang.serve.AppNotFound">>, Message}) when is_binary(Message) ->
+    text("The application was not found: ~ts. Correct its name (\"module:attribute\"), or give the directory of "
+        "the module in the option app_dir.", [printable(Message)]);
 format({<<"redis">>, Message}) when is_binary(Message) ->
     text("Redis: ~ts. Correct the command, or see that the server of redis_url can be reached.", [
         printable(Message)
@@ -268,6 +271,9 @@ format_bad_argument(too_deep) ->
         "configuration of erlang_python.">>;
 format_bad_argument(timeout) ->
     <<"A timeout is infinity or 0 to 4294967295 milliseconds, as an integer. Correct it and call again.">>;
+format_bad_argument({no_such_pool, Name}) ->
+    text("There is no pool or context ~0tp. Register it with py:register_pool/2; if it is meant as a module, "
+        "give the keyword arguments as a map.", [Name]);
 format_bad_argument(What) ->
     text("An argument was refused: ~ts. Correct it and call again.", [what(What)]).
 

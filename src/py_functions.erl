@@ -8,7 +8,7 @@ register(Name, Function) ->
     case {name(Name), is_function_spec(Function)} of
         {{ok, <<"$", _/binary>>}, _} -> {error, {bad_argument, name}};
         {{ok, Binary}, true} -> py_registry:add_function(Binary, Function);
-        {{ok, _}, false} -> {error, {bad_argument, function}};
+        {{ok, _}, false} -> {error, {bad_argument, no_function(Function)}};
         {error, _} -> {error, {bad_argument, name}}
     end.
 
@@ -22,6 +22,12 @@ unregister(Name) ->
 is_function_spec(Fun) when is_function(Fun, 1) -> true;
 is_function_spec({Module, Function}) -> is_atom(Module) andalso is_atom(Function);
 is_function_spec(_) -> false.
+
+no_function(Fun) when is_function(Fun) ->
+    {arity, Arity} = erlang:fun_info(Fun, arity),
+    py_text:format("a function takes one argument, the list of what Python gives; this one takes ~b", [Arity]);
+no_function(_) ->
+    function.
 
 name(Name) when is_atom(Name) -> {ok, atom_to_binary(Name)};
 name(<<_, _/binary>> = Name) -> {ok, Name};

@@ -87,8 +87,11 @@ an_application_that_does_not_start_tells_why(_Config) ->
     ?assertMatch([_, _], binary:split(Text, <<"in broken">>)),
     Free = #{port => 0},
     NotFound = <<"erlang.serve.AppNotFound">>,
-    ?assertReason({NotFound, _, _}, py_asgi:serve("py_asgi_apps:nothing", Free)),
-    ?assertReason({NotFound, _, _}, py_asgi:serve("py_no_such:app", Free)),
+    %% The message says it all: no traceback of the loader.
+    ?assertReason({NotFound, _}, py_asgi:serve("py_asgi_apps:nothing", Free)),
+    Reason = py_test:reason(py_asgi:serve("py_no_such:app", Free)),
+    ?assertEqual({NotFound, <<"there is no module 'py_no_such'">>}, Reason),
+    ?assertMatch({match, _}, re:run(py_error:format(Reason), "there is no module 'py_no_such'.*app_dir")),
     %% What is wrong in the files is told as Python does.
     Secure = Free#{certificate => "/none"},
     ?assertReason({'FileNotFoundError', _, _}, py_asgi:serve("py_asgi_apps:app", Secure)),

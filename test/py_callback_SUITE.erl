@@ -74,7 +74,14 @@ a_function_is_a_fun_or_a_module_and_name(_Config) ->
     ],
     [
         ?assertReason({bad_argument, function}, py:register_function(x, Wrong))
-     || Wrong <- [fun() -> ok end, fun(_, _) -> ok end, {1, 2}, x]
+     || Wrong <- [{1, 2}, x]
+    ],
+    [
+        begin
+            {bad_argument, Text} = py_test:reason(py:register_function(x, Wrong)),
+            ?assertMatch({match, _}, re:run(Text, "takes one argument, the list"))
+        end
+     || Wrong <- [fun() -> ok end, fun(_, _) -> ok end]
     ],
     ?assertReason({bad_argument, name}, py:register_function([], fun add/1)).
 

@@ -18,6 +18,7 @@
     a_container_that_changes_while_it_is_converted_is_an_error/1,
     an_object_may_call_erlang_while_it_is_converted/1,
     wrong_arguments_are_refused_by_name/1,
+    what_stands_for_keyword_arguments_is_named/1,
     a_function_name_may_be_any_text/1,
     a_name_with_a_nul_is_not_cut/1,
     code_with_a_nul_is_not_cut/1,
@@ -198,6 +199,34 @@ wrong_arguments_are_refused_by_name(_Config) ->
     ?assertReason({_, _}, py:call(<<>>, sqrt, [4])),
     ?assertReason({bad_argument, _}, py:call(math, sqrt, [4], #{1 => 2})),
     ok = py_test:nothing_waits().
+
+what_stands_for_keyword_arguments_is_named(_Config) ->
+    Functions = #{
+        call => fun(A, Kw) -> py:call(math, gcd, A, Kw) end,
+        call_in_time => fun(A, Kw) -> py:call(math, gcd, A, Kw, 5000) end,
+        spawn_call => fun(A, Kw) -> py:await(py:spawn_call(math, gcd, A, Kw)) end,
+        async_call => fun(A, Kw) -> py:await(py:async_call(math, gcd, A, Kw)) end,
+        async_stream => fun(A, Kw) -> py:async_stream(math, gcd, A, Kw) end,
+        stream => fun(A, Kw) -> py:stream(math, gcd, A, Kw) end,
+        stream_start => fun(A, Kw) -> py:stream_start(math, gcd, A, Kw) end
+    },
+    Answers = [
+        {Name, Args, py_test:reason(Function(Args, Kw))}
+     || {Name, Function} <- maps:to_list(Functions),
+        {Args, Kw} <- [{[], 5000}, {[4], 5000}, {[48, 36], 5000}, {[4, 6], [{key, 5000}]}]
+    ],
+    Named = fun
+        ({_, _, {bad_argument, <<"keyword arguments must be a map, got ", Rest/binary>>}}) ->
+            re:run(Rest, "5000.*; a timeout is the fifth argument") =/= nomatch;
+        (_) ->
+            false
+    end,
+    ?assertEqual([], [Answer || Answer <- Answers, not Named(Answer)]),
+    ?assertReason({bad_argument, <<"the names for the code must be a map", _/binary>>}, py:eval(<<"1">>, 5000)),
+    ?assertReason({bad_argument, <<"the names for the code must be a map", _/binary>>}, py:stream_eval(<<"1">>, 5000)),
+    {ok, Ctx} = py_context:new(#{}),
+    ?assertReason({bad_argument, <<"keyword arguments must be", _/binary>>}, py:call(Ctx, math, sqrt, [4], 5000)),
+    ok = py_context:stop(Ctx).
 
 a_function_name_may_be_any_text(_Config) ->
     ok = py:exec(<<"def größe():\n    return 1\ndef 数():\n    return 2\n"/utf8>>),
