@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` without its enumerations
 import atexit
 import os
 import sys
@@ -31,10 +32,28 @@ def start() -> None:
     threading.excepthook = _thread_failed
     sys.unraisablehook = _unraisable
     sys.meta_path.insert(0, _WhenAsyncio)
+    os.register_at_fork(after_in_child=_in_child)
     if "logging" in sys.modules:
         _attach_logging()
     else:
         sys.meta_path.insert(0, _WhenLogging)
+
+
+# Whether this process was made by `os.fork()`: it runs for no process of Erlang.
+_is_child = False
+
+
+def _in_child() -> None:
+    """In a child of `os.fork()`, which is a Python process of its own from here on. The emulator's
+    signal handlers are gone: Python must not take them for handlers that it does not know."""
+    global _is_child
+    _is_child = True
+    for number in _signal.valid_signals():
+        if _signal.getsignal(number) is None:
+            _signal.signal(number, _signal.SIG_DFL)
+    # Python 3.11 and 3.12 want a main thread that they have started or made themselves.
+    if getattr(threading.main_thread(), "_tstate_lock", True) is None:
+        threading._main_thread = threading._MainThread()  # type: ignore[attr-defined]
 
 
 def route_output(to_logger: bool) -> None:
@@ -270,7 +289,8 @@ def _attach_logging() -> None:
 
 
 def _log(level: int, name: str, message: str, meta: dict[str, object]) -> None:
-    meta["pid"] = _node.self()
+    if not _is_child:
+        meta["pid"] = _node.self()
     _node.log(level, name, message, meta)
 
 

@@ -15,7 +15,7 @@ use crate::callback::{self, Answer};
 use crate::interp::Interp;
 use crate::py_module::{self, NodeHost};
 use crate::refs::Decodes;
-use crate::{current, release};
+use crate::{current, fork, release};
 
 /// The future, and the way to its loop.
 pub struct Asked {
@@ -119,6 +119,7 @@ fn complete<'py>(interp: &Interp, future: &Obj<'py>, answer: Answer) -> PyResult
 /// `ask(loop, future, name, *args)`: `False` if the loop is not one of ours.
 pub fn ask<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
+    fork::refuse_child(py)?;
     let (event_loop, future) = (args.want(0, "loop")?, args.want(1, "future")?);
     let name = args.want(2, "name")?;
     let interp = py_module::interp(module)?;
@@ -175,6 +176,7 @@ impl Class for Over {
 
 /// `begin_loop()`: the loop of this sub-interpreter gets its thread. `False`: it has none.
 pub fn begin_loop<'py>(module: &Obj<'py>, _args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    fork::refuse_child(module.py())?;
     let begun = py_module::interp(module)?.begin_loop();
     Ok(Obj::bool(module.py(), begun))
 }

@@ -14,6 +14,8 @@ use rustler::sys::{
 use rustler::types::atom::Atom;
 use rustler::{Env, LocalPid, Resource, ResourceArc, Term};
 
+use crate::fork;
+
 /// An environment of our own, made when it is first needed and reused: clearing costs less than half
 /// of making a new one.
 pub struct MsgEnv(Cell<*mut ErlNifEnv>);
@@ -32,6 +34,7 @@ impl MsgEnv {
 
     fn raw(&self) -> *mut ErlNifEnv {
         if self.0.get().is_null() {
+            fork::end_if_child();
             // SAFETY: no precondition; the emulator aborts when memory is out, it never gives NULL.
             self.0.set(unsafe { enif_alloc_env() });
         }
@@ -158,6 +161,8 @@ impl MsgEnv {
 
     /// Sends and leaves the environment to be cleared. `false`: the process is gone.
     pub fn send(&mut self, to: &LocalPid, message: Raw) -> bool {
+        // A child has the emulator's memory, and nobody of it to send to.
+        fork::end_if_child();
         // SAFETY: a thread that is no scheduler gives NULL as its own environment; the message is
         // of this environment, which is not read again before `clear`.
         unsafe { sys::enif_send(ptr::null_mut(), to.as_c_arg(), self.raw(), message.0) != 0 }

@@ -23,6 +23,7 @@ mod erts;
 mod event_loop;
 mod executor;
 mod failure;
+mod fork;
 mod gather;
 mod guest;
 mod here;

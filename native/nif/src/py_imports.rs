@@ -5,15 +5,16 @@
 use pyrt::module::Args;
 use pyrt::{Obj, PyResult};
 
-use crate::here;
+use crate::{fork, here};
 
 pub fn importing<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let function = args.want(0, "function")?;
     let rest: Vec<&Obj<'py>> = args.rest(1).iter().map(|arg| &**arg).collect();
     let import = || function.call(&rest);
     match here::known() {
-        Some(thread) => thread.while_importing(import),
+        // Nobody interrupts a forked child, and the lock may be another's there.
+        Some(thread) if !fork::is_child() => thread.while_importing(import),
         // A thread of Python's own runs no job.
-        None => import(),
+        _ => import(),
     }
 }

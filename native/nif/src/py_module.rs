@@ -14,7 +14,7 @@ use crate::callback::{self, Answer, NoAnswer};
 use crate::current::{self, Current};
 use crate::interp::{Interp, World};
 use crate::out::{self, write_list_header};
-use crate::{log, runtime};
+use crate::{fork, log, runtime};
 use crate::{py_imports, py_output, py_send};
 
 /// The module's state in one interpreter.
@@ -199,6 +199,7 @@ fn unconverted<'py>(py: Attached<'py>, error: etf::Error<'py>, form: &str) -> Py
 
 fn call_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
+    fork::refuse_child(py)?;
     let name = args.want(0, "name")?;
     let name = name.as_utf8()?;
     let interp = interp(module)?;
@@ -301,6 +302,7 @@ pub fn stopped<'py>(module: &Obj<'py>) -> PyError<'py> {
 }
 
 fn self_<'py>(module: &Obj<'py>, _args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    fork::refuse_child(module.py())?;
     let pid = match current::current(module.py(), &*interp(module)?) {
         Some(current) => *current.slot.pid(),
         None => runtime::a_pid(),

@@ -9,13 +9,17 @@ use pyrt::{Obj, PyError, PyResult};
 use crate::here::here;
 use crate::out::EMPTY_MAP;
 use crate::py_module::{NodeHost, interp, raised, stopped, with_world};
-use crate::{courier, current, log, runtime};
+use crate::{courier, current, fork, log, runtime};
 
 pub fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     let level = args.want(0, "level")?.as_i64()?.unwrap_or(0);
     let logger = args.want(1, "logger")?.display();
     let message = args.want(2, "message")?.display();
+    if fork::is_child() {
+        fork::say(&format!("{logger}: {message}\n"));
+        return Ok(Obj::none(py));
+    }
     let meta = args.want(3, "meta")?;
     let interp = interp(module)?;
     let current = current::current(py, &interp);
@@ -41,6 +45,7 @@ pub fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'
 /// `{io_request, From, ReplyAs, {put_chars, unicode, Text}}` to the group leader; whoever runs
 /// `py_logger` gets the replies and drops them.
 pub fn write<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    fork::refuse_child(args.py())?;
     let text = args.want(0, "text")?.display();
     let current = current::current(args.py(), &*interp(module)?);
     let leader = match &current {

@@ -10,11 +10,12 @@ use rustler::LocalPid;
 use crate::courier;
 use crate::current::{self, Current};
 use crate::erts::{MsgEnv, Raw};
-use crate::log;
 use crate::py_module::{NodeHost, interp, pid_object, raised, with_world};
+use crate::{fork, log};
 
 pub fn send<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
+    fork::refuse_child(py)?;
     let (dest, term) = (args.want(0, "dest")?, args.want(1, "term")?);
     let interp = interp(module)?;
     let current = current::current(py, &interp);
@@ -97,6 +98,7 @@ fn deliver(
 
 pub fn whereis<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
+    fork::refuse_child(py)?;
     let name = args.want(0, "name")?;
     let name = name.as_utf8()?;
     match log::with_env(|env| env.whereis(name)) {

@@ -12,6 +12,7 @@ use crew::sync::lock;
 use pyrt::thread::{ThreadState, spawn_named};
 use pyrt::{Attached, Kept, Obj, kept};
 
+use crate::fork;
 use crate::interp::Interp;
 
 /// Many drops come together: they are released together.
@@ -101,6 +102,7 @@ fn serve(state: &mut ThreadState, interp: &Interp) -> bool {
             kept::release_dropped(py);
             interp.release_exported(py);
         });
+        fork::end_if_child();
     });
     interp.exported.pending()
 }

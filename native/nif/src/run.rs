@@ -13,6 +13,7 @@ use crate::current;
 use crate::dag_python;
 use crate::event_loop;
 use crate::failure::{self, Failure};
+use crate::fork;
 use crate::here::Thread;
 use crate::interp::World;
 use crate::job::{Job, Op, Reply, Segments};
@@ -38,13 +39,14 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
     if let Reply::Stream { stream, .. } = &job.reply {
         let stream = stream.0.clone();
         let _ = contain("stream", || stream::pump(world, me, &stream, job));
-        return;
+        return fork::end_if_child();
     }
     let outcome = contain("job", || {
         // Threads and tasks that the job starts inherit it.
         let _apart = job.ticket.about().map(|_| own_context(world, &job));
         execute(world, &mut job)
     });
+    fork::end_if_child();
     leave(world, me, &job);
     let outcome = match outcome {
         Ok(Ok(value)) if event_loop::is_to_be_awaited(&job, &value) => {

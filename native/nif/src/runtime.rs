@@ -15,7 +15,7 @@ use rustler::LocalPid;
 
 use crate::interp::Interp;
 use crate::pool::Pool;
-use crate::{log, out, py_module, release, watch};
+use crate::{fork, log, out, py_module, release, watch};
 use crew::sync::lock;
 
 /// What the configuration says.
@@ -61,6 +61,7 @@ pub fn start(settings: Settings) -> Result<(), String> {
             runtime.settings.program, settings.program
         ));
     }
+    fork::watch()?;
     let (tell, told) = mpsc::channel();
     let (order, orders) = mpsc::channel();
     let wanted = settings.clone();
@@ -121,6 +122,7 @@ fn serve(state: &mut ThreadState, orders: &Receiver<Order>) {
                     error.unraisable(c"the end of Python");
                 }
             });
+            fork::end_if_child();
         });
         let _ = done.send(());
     }

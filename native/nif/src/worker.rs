@@ -10,6 +10,7 @@ use crew::Turn;
 use pyrt::thread::ThreadState;
 use pyrt::{Attached, attach, kept};
 
+use crate::fork;
 use crate::here::{Thread, here};
 use crate::pool::Pool;
 use crate::run;
@@ -62,6 +63,7 @@ fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
             continue;
         }
         state.attached(|py| drain(py, pool, me));
+        fork::end_if_child();
     }
 }
 

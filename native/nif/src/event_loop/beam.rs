@@ -22,7 +22,7 @@ use super::{Loop, helpers};
 use crate::erts::Raw;
 use crate::here::{Thread, here};
 use crate::interp::Interp;
-use crate::{atoms, log};
+use crate::{atoms, fork, log};
 
 /// What a loop without a thread needs.
 pub struct Beam {
@@ -146,6 +146,7 @@ fn work(number: u64, interp: &Arc<Interp>) {
             state.attached(|py| {
                 let _ = contain("loop", || step(py, &this, beam));
             });
+            fork::end_if_child();
         }
         let mut turns = lock(&TURNS);
         if turns.thread == number {

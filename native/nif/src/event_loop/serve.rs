@@ -11,6 +11,7 @@ use pyrt::{Attached, PyError, PyResult, contain};
 
 use super::start::{Arrived, Tools};
 use super::{Loop, helpers};
+use crate::fork;
 use crate::here::here;
 use crate::{atoms, log};
 
@@ -62,7 +63,9 @@ fn serve<'py>(py: Attached<'py>, this: &Arc<Loop>) -> PyResult<'py, ()> {
     way.post(Box::new(Arrived(this.clone())));
     let _ = this.way.set(way);
     while this.is_open() {
-        helpers.call_method(c"serve", &[&event_loop])?;
+        let served = helpers.call_method(c"serve", &[&event_loop]);
+        fork::end_if_child();
+        served?;
     }
     helpers.call_method(c"end", &[&event_loop])?;
     Ok(())
