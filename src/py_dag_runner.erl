@@ -47,7 +47,8 @@ loop({_Runner, Run, _Pool} = Own, Functions, Running) ->
     receive
         {dag_call, Id, Number, Args} ->
             #{Number := Function} = Functions,
-            Pid = spawn_link(?MODULE, execute, [Own, Id, Function, Args]),
+            %% The link ends it with this process, the monitor tells its end even if it unlinks itself.
+            {Pid, _} = spawn_opt(?MODULE, execute, [Own, Id, Function, Args], [link, monitor]),
             loop(Own, Functions, Running#{Id => Pid, Pid => Id});
         {more, Pid, More} ->
             _ = Pid ! {more, self()},
@@ -58,8 +59,10 @@ loop({_Runner, Run, _Pool} = Own, Functions, Running) ->
                 #{} -> true
             end,
             loop(Own, Functions, Running);
-        {'EXIT', Pid, Why} ->
+        {'DOWN', _Monitor, process, Pid, Why} when is_map_key(Pid, Running) ->
             loop(Own, Functions, ended(Run, Pid, Why, Running));
+        {'EXIT', _Pid, _Why} ->
+            loop(Own, Functions, Running);
         stop ->
             exit(shutdown);
         {'DOWN', _Monitor, process, _Caller, _} ->
@@ -67,14 +70,15 @@ loop({_Runner, Run, _Pool} = Own, Functions, Running) ->
     end.
 
 ended(Run, Pid, Why, Running) ->
-    case Running of
-        #{Pid := Id} ->
-            %% Answered already, unless somebody ended it from outside.
-            Why =:= normal orelse reply(Run, Id, false, raised(exit, Why, [])),
-            maps:without([Pid, Id], Running);
-        #{} ->
-            Running
-    end.
+    #{Pid := Id} = Running,
+    %% Whoever has answered is not heard again: this is for those who ended before they could, also by
+    %% `exit(self(), normal)'.
+    _ = reply(Run, Id, false, exited(Why)),
+    maps:without([Pid, Id], Running).
+
+%% The usual end costs nothing.
+exited(normal) -> {<<"erlang.exit">>, <<"normal">>};
+exited(Why) -> raised(exit, Why, []).
 
 -spec execute({pid(), py_nif:dag_run(), py_nif:pool() | default}, non_neg_integer(), called(), binary()) ->
     ok.

@@ -14,6 +14,7 @@
     functions_of_erlang_take_a_list_and_run_in_processes/1,
     what_a_function_of_erlang_raises_is_the_reason/1,
     a_function_of_erlang_that_is_killed_fails_its_node/1,
+    a_function_of_erlang_that_ends_its_process_fails_its_node/1,
     a_wrong_graph_is_refused_with_the_reason/1,
     a_graph_is_built_once_and_run_often/1,
     the_timeline_tells_when_and_where/1,
@@ -108,6 +109,18 @@ what_a_function_of_erlang_raises_is_the_reason(_Config) ->
 a_function_of_erlang_that_is_killed_fails_its_node(_Config) ->
     Nodes = #{bad => #{run => fun([]) -> exit(self(), kill), receive never -> ok end end}},
     ?assertReason({dag, bad, {<<"erlang.exit">>, <<"killed">>}}, py_dag_test:run(Nodes, #{})).
+
+a_function_of_erlang_that_ends_its_process_fails_its_node(_Config) ->
+    Ends = fun(Function) -> py_dag:run(#{nodes => #{bad => #{run => Function}}}, #{}, 20_000) end,
+    Normal = fun([]) -> exit(self(), normal), receive never -> ok end end,
+    ?assertReason({dag, bad, {<<"erlang.exit">>, <<"normal">>}}, Ends(Normal)),
+    Unlinked = fun([]) ->
+        {links, Links} = process_info(self(), links),
+        lists:foreach(fun unlink/1, Links),
+        exit(self(), kill),
+        receive never -> ok end
+    end,
+    ?assertReason({dag, bad, {<<"erlang.exit">>, <<"killed">>}}, Ends(Unlinked)).
 
 a_wrong_graph_is_refused_with_the_reason(_Config) ->
     Says = fun(Nodes, Inputs, Text) ->

@@ -168,7 +168,7 @@ fn asked(tasks: &TaskLoop, redis: &Redis) -> Result<Reply, Failure> {
     let redis = redis.clone();
     let ask = async move { tell.send(redis.cmd(["PING"]).await).unwrap() };
     tasks.handle().spawn(ask).ok().unwrap().detach();
-    told.recv_timeout(WAIT).expect("an answer")
+    told.recv_timeout(WAIT).unwrap()
 }
 
 #[test]
