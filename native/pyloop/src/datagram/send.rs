@@ -76,14 +76,13 @@ impl Datagram {
         let py = this.py();
         let to = to.filter(|to| !to.is_none());
         let remote = self.remote.get(py);
-        if let Some(remote) = &remote {
-            if let Some(to) = to
-                && !to.call_method(c"__eq__", &[remote])?.is_truthy()?
-            {
-                let what = remote.repr()?.display();
-                let text = format!("Invalid address: must be None or {what}");
-                return Err(PyError::new(py, Builtin::ValueError, &text));
-            }
+        if let Some(remote) = &remote
+            && let Some(to) = to
+            && !to.call_method(c"__eq__", &[remote])?.is_truthy()?
+        {
+            let what = remote.repr()?.display();
+            let text = format!("Invalid address: must be None or {what}");
+            return Err(PyError::new(py, Builtin::ValueError, &text));
         }
         let Some(to) = to.or(remote.as_ref()).filter(|_| !self.connected) else {
             return Ok(To::Peer);
