@@ -43,6 +43,7 @@
     a_spawned_call_or_stream_past_its_time_is_told_so/1,
     an_eval_that_calls_back_runs_once/1,
     names_belong_to_one_process/1,
+    functions_that_look_at_names_look_at_those_of_the_caller/1,
     a_callback_leaves_no_names_behind/1,
     the_names_of_a_process_go_with_it/1,
     there_is_no_hidden_limit/1,
@@ -261,6 +262,34 @@ names_belong_to_one_process(_Config) ->
     %% Locals of an eval are gone with it.
     {ok, 5} = py:eval(<<"given">>, #{given => 5}),
     ?assertReason({'NameError', _}, py:eval(<<"given">>)).
+
+functions_that_look_at_names_look_at_those_of_the_caller(_Config) ->
+    {ok, Ctx} = py_context:new(#{}),
+    py_test:in_process(fun() -> [looks_at_names(Place) || Place <- [main, Ctx]] end),
+    ok = py_context:stop(Ctx).
+
+looks_at_names(Place) ->
+    Call = fun(Function, Args, Kw) -> py:call(Place, builtins, Function, Args, Kw) end,
+    ?assertEqual({ok, 2}, Call(eval, [<<"1 + 1">>], #{})),
+    ?assertEqual({ok, none}, Call(exec, [<<"mine = 5\ndef twice(): return 2 * mine">>], #{})),
+    ?assertEqual({ok, 10}, py:eval(Place, <<"twice()">>)),
+    ?assertEqual({ok, 10}, Call(eval, [<<"twice()">>], #{})),
+    ?assertEqual({ok, 7}, Call(eval, [<<"mine + 1">>, #{mine => 6}], #{})),
+    ?assertEqual({ok, 7}, Call(eval, [<<"mine + other">>, none, #{other => 2}], #{})),
+    ?assertEqual({ok, 10}, py:await(py:spawn_call(Place, builtins, eval, [<<"twice()">>]))),
+    {ok, Names} = Call(dir, [], #{}),
+    ?assert(lists:member(<<"mine">>, Names), Names),
+    {ok, Attributes} = Call(dir, [1], #{}),
+    ?assert(lists:member(<<"bit_length">>, Attributes)),
+    [
+        begin
+            {ok, Dict} = py:call(Place, builtins, Function, [], #{}, #{return => ref}),
+            ?assertEqual({ok, 5}, py:call_method(Dict, get, [<<"mine">>]))
+        end
+     || Function <- [globals, locals, vars]
+    ],
+    ?assertReason({'NameError', _}, Call(eval, [<<"nobody_has_this">>], #{})),
+    ?assertReason({'TypeError', _}, Call(eval, [], #{})).
 
 a_callback_leaves_no_names_behind(_Config) ->
     ok = py:register_function(meddle, fun([]) ->

@@ -181,15 +181,18 @@ fn namespace<'py>(py: Attached<'py>, job: &Job) -> Result<Obj<'py>, Failure<'py>
 pub enum Module<'py> {
     /// `__main__`, which means the caller's own names.
     Own,
+    /// `builtins`, of which some functions look at the names of their caller.
+    Builtins(Obj<'py>),
     Imported(Obj<'py>),
 }
 
 /// The module, if it is there already or names the caller's own; on a loop nothing is imported.
 pub fn at_hand<'py>(module: &Obj<'py>) -> Result<Option<Module<'py>>, Failure<'py>> {
-    if module.as_utf8()? == "__main__" {
-        return Ok(Some(Module::Own));
+    match module.as_utf8()? {
+        "__main__" => Ok(Some(Module::Own)),
+        "builtins" => Ok(call::imported(module)?.map(Module::Builtins)),
+        _ => Ok(call::imported(module)?.map(Module::Imported)),
     }
-    Ok(call::imported(module)?.map(Module::Imported))
 }
 
 /// The function of that name in a module, which is imported if it must be.
@@ -221,6 +224,10 @@ pub fn find_in<'py>(
             }
             call::import_c(world.py, c"__main__")?
         }
+        Module::Builtins(module) => match looks_at_names(world, job, function)? {
+            Some(found) => return Ok(found),
+            None => module,
+        },
         Module::Imported(module) => module,
     };
     let name = function.as_utf8()?;
@@ -232,6 +239,22 @@ pub fn find_in<'py>(
         found = found.getattr(&Obj::interned(world.py, part)?)?;
     }
     Ok(found)
+}
+
+/// A built-in function that looks at the names of its caller, with those of the job: there is no frame in
+/// which it could look.
+fn looks_at_names<'py>(
+    world: &World<'_, 'py>,
+    job: &Job,
+    function: &Obj<'py>,
+) -> Result<Option<Obj<'py>>, Failure<'py>> {
+    match function.as_utf8()? {
+        "eval" | "exec" | "dir" | "vars" | "locals" | "globals" => {}
+        _ => return Ok(None),
+    }
+    let names = namespace(world.py, job)?;
+    let package = call::import_c(world.py, c"erlang._names")?;
+    Ok(Some(package.call_method(c"bind", &[function, &names])?))
 }
 
 pub fn input<'a>(segments: &'a Segments<'a>) -> etf::Input<'a> {
