@@ -14,6 +14,7 @@
     a_gather_names_the_calls_there_is_no_room_for/1,
     the_loop_of_a_process_is_always_the_same/1,
     the_low_level_functions_run_and_await/1,
+    a_task_is_cancelled_by_the_reference_its_caller_gave/1,
     a_task_nobody_waits_for_runs/1,
     a_callback_of_another_thread_wakes_the_loop/1,
     work_is_submitted_under_a_number/1,
@@ -189,6 +190,35 @@ the_low_level_functions_run_and_await(_Config) ->
     ?assertEqual({ok, 6}, py:await(Other)),
     unlink(Own),
     py_test:down(Own).
+
+a_task_is_cancelled_by_the_reference_its_caller_gave(_Config) ->
+    {ok, Loop} = py_event_loop:get_loop(),
+    Hang = fun(Name) -> #{module => py_asyncs, func => hang, args => [Name], ref => make_ref()} end,
+    Begin = fun(#{ref := Ref, args := [Name]} = Request) ->
+        {ok, Ref} = py_event_loop:run_async(Loop, Request),
+        ok = py_test:begun(Name),
+        Ref
+    end,
+    ?assertEqual({error, timeout}, py:await(Begin(Hang(<<"given_late">>)), 20)),
+    ok = py_test:ended(<<"given_late">>),
+    ?assertEqual(ok, py:cancel(Begin(Hang(<<"given_away">>)))),
+    ok = py_test:ended(<<"given_away">>),
+    %% By another process than the one that asked, and than the one that is told.
+    Other = spawn_link(fun() -> receive stop -> ok end end),
+    Request = Hang(<<"given_by_others">>),
+    Ref = Begin(Request#{caller => Other}),
+    ok = py_test:in_process(fun() -> py:cancel(Ref) end),
+    ok = py_test:ended(<<"given_by_others">>),
+    %% What was over before has given its answer, which nobody wants any more.
+    Give = #{module => py_asyncs, func => give, args => [6], ref => Ref},
+    {ok, Ref} = py_event_loop:run_async(Loop, Give),
+    ok = py_test:eventually(fun() -> {message_queue_len, 1} =:= process_info(self(), message_queue_len) end),
+    ok = py:cancel(Ref),
+    %% The answers of the others would have come by now: the loop has run tasks since.
+    ?assertEqual({ok, 7}, py:await(py:async_call(py_asyncs, give, [7]))),
+    ?assertEqual({messages, []}, process_info(Other, messages)),
+    Other ! stop,
+    py_test:nothing_waits().
 
 a_task_nobody_waits_for_runs(_Config) ->
     ok = py_event_loop:spawn_task(py_asyncs, note, [<<"spawned">>]),

@@ -14,6 +14,7 @@ use crate::dag_python::NodeCall;
 use crate::erts::{MsgEnv, Raw, binary_of};
 use crate::event_loop::Loop;
 use crate::gather::Part;
+use crate::given::Given;
 use crate::pool::Pool;
 use crate::refs::Decodes;
 use crate::release;
@@ -104,14 +105,17 @@ pub enum Reply {
 pub enum Name {
     Reference(ResourceArc<TicketRef>),
     /// The caller's own choice, in the job's environment.
-    Given(Raw),
+    Given {
+        term: Raw,
+        _given: Option<Given>,
+    },
 }
 
 impl Name {
     pub fn term(&self, env: &MsgEnv) -> Raw {
         match self {
             Name::Reference(reference) => env.resource(reference),
-            Name::Given(term) => *term,
+            Name::Given { term, .. } => *term,
         }
     }
 }

@@ -25,6 +25,7 @@ mod executor;
 mod failure;
 mod fork;
 mod gather;
+mod given;
 mod guest;
 mod here;
 mod interp;

@@ -19,7 +19,7 @@ use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
-use crate::{courier, log, raw_loop, stopper, story, subinterp};
+use crate::{courier, given, log, raw_loop, stopper, story, subinterp};
 
 /// Makes the atoms of the closed tables, and pins the library: its threads run in it.
 pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
@@ -233,9 +233,17 @@ fn cancel(slot: ResourceArc<Slot>, id: u64) -> Atom {
     }
 }
 
+/// By what `spawn_call` and its kin gave out, or by the reference that the caller gave. One that names no job
+/// (any more) is fine.
 #[rustler::nif]
-fn cancel_ref(reference: ResourceArc<TicketRef>) -> Atom {
-    reference.ticket.cancel();
+fn cancel_ref(reference: Term<'_>) -> Atom {
+    let ticket = match reference.decode::<ResourceArc<TicketRef>>() {
+        Ok(reference) => Some(reference.ticket.clone()),
+        Err(_) => given::find(reference),
+    };
+    if let Some(ticket) = ticket {
+        ticket.cancel();
+    }
     atoms::ok()
 }
 

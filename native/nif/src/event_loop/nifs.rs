@@ -11,6 +11,7 @@ use rustler::{Encoder, Env, LocalPid, Monitor, NifResult, Resource, ResourceArc,
 
 use super::beam::{self, Beam};
 use super::{Loop, Place};
+use crate::given::Given;
 use crate::job::{Job, Name, Reply, TicketRef};
 use crate::resource::PoolRef;
 use crate::slot::Slot;
@@ -225,7 +226,10 @@ fn post<'a>(
     job.reply = Reply::Message {
         to,
         tag: atoms::async_result(),
-        name: Name::Given(job.env.copy(name)),
+        name: Name::Given {
+            term: job.env.copy(name),
+            _given: Given::new(name, &job.ticket),
+        },
     };
     Ok(match admit(job, event_loop.as_ref()) {
         Ok(()) => atoms::ok(),

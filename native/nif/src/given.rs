@@ -1,0 +1,52 @@
+//! Jobs whose answers are known by a reference that the caller has made itself: found by it, to be cancelled.
+//!
+//! Thread: schedulers, and whichever lets go of a job. A lock, a look into a map.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use crew::sync::lock;
+use rustler::Term;
+
+use crate::ticket::Ticket;
+
+/// By the bytes of the reference. An entry lives as long as the job's reply, so the map has the bound of the
+/// queues (I8).
+static JOBS: LazyLock<Mutex<HashMap<Vec<u8>, Arc<Ticket>>>> = LazyLock::new(Mutex::default);
+
+/// Keeps a job findable.
+pub struct Given {
+    key: Vec<u8>,
+    id: u64,
+}
+
+impl Given {
+    /// `None`: the name is no reference, and nobody can cancel by it.
+    pub fn new(name: Term<'_>, ticket: &Arc<Ticket>) -> Option<Self> {
+        let key = key(name)?;
+        lock(&JOBS).insert(key.clone(), ticket.clone());
+        Some(Given {
+            key,
+            id: ticket.id(),
+        })
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        let mut jobs = lock(&JOBS);
+        // A later job may have the same name.
+        if jobs.get(&self.key).is_some_and(|job| job.id() == self.id) {
+            jobs.remove(&self.key);
+        }
+    }
+}
+
+/// The job that has this name now.
+pub fn find(name: Term<'_>) -> Option<Arc<Ticket>> {
+    lock(&JOBS).get(&key(name)?).cloned()
+}
+
+fn key(name: Term<'_>) -> Option<Vec<u8>> {
+    name.is_ref().then(|| name.to_binary().as_slice().to_vec())
+}
