@@ -9,6 +9,7 @@
     a_node_with_threads_in_other_interpreters_stops_in_time/1,
     a_node_with_running_calls_stops_in_time/1,
     a_node_goes_on_after_misuse_and_stops_in_time/1,
+    threads_are_joined_when_the_node_stops/1,
     exit_functions_run_when_the_node_stops/1
 ]).
 
@@ -98,6 +99,19 @@ a_node_goes_on_after_misuse_and_stops_in_time(_Config) ->
     {Status, Output, Millis} = stopped_node(Code),
     ?assertEqual(0, Status, Output),
     ?assert(Millis < 5000, Millis).
+
+%% Those of a call, of a coroutine and of a context. They end a while after the stop has begun.
+threads_are_joined_when_the_node_stops(_Config) ->
+    {0, Output, _} = stopped_node(
+        "{ok, _} = py:call(py_life, thread_until_the_end, [<<\"call\">>]),"
+        "{ok, _} = py:await(py:async_call(py_life, thread_of_a_coroutine, [<<\"coroutine\">>])),"
+        "{ok, Ctx} = py_context:new(#{}),"
+        "{ok, _} = py:call(Ctx, py_life, thread_until_the_end, [<<\"context\">>])"
+    ),
+    [
+        ?assertNotEqual(nomatch, string:find(Output, ["the thread of a ", Of, " has ended"]), Output)
+     || Of <- ["call", "coroutine", "context"]
+    ].
 
 exit_functions_run_when_the_node_stops(_Config) ->
     {0, Output, _} = stopped_node("{ok, _} = py:call(py_life, say_goodbye, [])"),

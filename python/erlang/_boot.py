@@ -27,6 +27,7 @@ _INFO, _WARNING = 20, 30
 def start() -> None:
     """Output goes to the caller's group leader, log records to Erlang's logger."""
     _imports.guard()
+    _threads_outlive_calls()
     _stdio.install(_node.write, _node.write, _node.line_begun)
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed
@@ -54,6 +55,14 @@ def _in_child() -> None:
     # Python 3.11 and 3.12 want a main thread that they have started or made themselves.
     if getattr(threading.main_thread(), "_tstate_lock", True) is None:
         threading._main_thread = threading._MainThread()  # type: ignore[attr-defined]
+
+
+def _threads_outlive_calls() -> None:
+    """Threads that a call starts are no daemons, as in any program: Python joins them at its end.
+
+    A new thread is a daemon if the one that starts it is. Ours were not started by ``threading``, which takes such
+    threads for daemons."""
+    threading._DummyThread.daemon = False  # type: ignore[assignment,misc]
 
 
 def route_output(to_logger: bool) -> None:
@@ -184,7 +193,10 @@ def leave() -> None:
     while threads := [
         one
         for one in threading.enumerate()
-        if not one.daemon and one is not main and one.ident != here
+        if not one.daemon
+        and one is not main
+        and one.ident != here
+        and not isinstance(one, threading._DummyThread)
     ]:
         for thread in threads:
             thread.join()

@@ -78,6 +78,26 @@ def calling_thread(daemon):
     threading.Thread(target=body, daemon=daemon).start()
 
 
+def thread_until_the_end(name):
+    def body():
+        stops.wait()
+        time.sleep(0.3)
+
+    def tell():
+        os.write(1, f"the thread of a {name} {'lives' if thread.is_alive() else 'has ended'}\n".encode())
+
+    stops = threading.Event()
+    # Called when Python begins to join threads, and after it has.
+    threading._register_atexit(stops.set)
+    atexit.register(tell)
+    thread = threading.Thread(target=body)
+    thread.start()
+
+
+async def thread_of_a_coroutine(name):
+    thread_until_the_end(name)
+
+
 def say_goodbye():
     atexit.register(lambda: os.write(1, b"goodbye from atexit\n"))
 
