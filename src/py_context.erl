@@ -13,6 +13,8 @@
     mode => worker | subinterp | owngil,
     name => atom(),
     preload => [atom() | binary() | string()],
+    %% Milliseconds for making a sub-interpreter, and for each import of `preload'.
+    timeout => timeout(),
     %% Calls that wait, instead of the configuration's.
     max_queue => pos_integer(),
     %% Bytes that Python's allocators give to a sub-interpreter.
@@ -28,11 +30,12 @@
 
 -spec new(opts()) -> {ok, pid()} | {error, py_error:reason()}.
 new(Opts) when is_map(Opts) ->
-    case {maps:keys(maps:without([mode, name, preload, max_queue, max_memory], Opts)), Opts} of
+    case {maps:keys(maps:without([mode, name, preload, timeout, max_queue, max_memory], Opts)), Opts} of
         {[Key | _], _} -> {error, {bad_argument, {option, Key}}};
         {[], #{name := Name}} when not is_atom(Name); Name =:= undefined ->
             {error, {bad_argument, name}};
         {[], #{preload := Modules}} when not is_list(Modules) -> {error, {bad_argument, preload}};
+        {[], #{timeout := Timeout}} when not ?IS_TIMEOUT(Timeout) -> {error, {bad_argument, timeout}};
         {[], #{max_queue := Most}} when not (is_integer(Most) andalso Most > 0) ->
             {error, {bad_argument, max_queue}};
         {[], #{max_memory := Most}} when not (is_integer(Most) andalso Most >= ?LEAST_MEMORY) ->
@@ -44,15 +47,56 @@ new(_Opts) ->
 
 %% Objects of contexts that share an interpreter can't be told apart.
 new(worker, #{max_memory := _}) -> {error, not_supported};
-new(worker, Opts) -> start(Opts);
-new(Mode, Opts) when Mode =:= subinterp; Mode =:= owngil -> start_subinterp(Opts);
+new(worker, Opts) -> preload(start(Opts), Opts);
+new(Mode, Opts) when Mode =:= subinterp; Mode =:= owngil ->
+    preload(start_subinterp(Opts, timeout(Opts)), Opts);
 new(_Mode, _Opts) -> {error, {bad_argument, mode}}.
+
+timeout(Opts) -> maps:get(timeout, Opts, py_call:default_timeout()).
+
+%% It needs the GIL of the main interpreter, and one interpreter is made after another: another process waits
+%% for it, and ends what comes too late.
+start_subinterp(Opts, Timeout) ->
+    Caller = self(),
+    Key = alias([reply]),
+    {Pid, Monitor} = spawn_monitor(fun() -> make_for(Caller, Key, Opts) end),
+    Made =
+        receive
+            {Key, Given} ->
+                Pid ! {Key, taken},
+                Given;
+            {'DOWN', Monitor, process, Pid, Why} ->
+                {error, {context_died, Why}}
+        after Timeout ->
+            Pid ! {Key, late},
+            {error, timeout}
+        end,
+    _ = unalias(Key),
+    true = demonitor(Monitor, [flush]),
+    receive
+        %% It came just now, and is ended.
+        {Key, _} -> Made
+    after 0 -> Made
+    end.
+
+make_for(Caller, Key, Opts) ->
+    Monitor = monitor(process, Caller),
+    Made = start_subinterp(Opts),
+    Key ! {Key, Made},
+    receive
+        {Key, taken} -> ok;
+        {Key, late} -> stop_made(Made);
+        {'DOWN', Monitor, process, Caller, _} -> stop_made(Made)
+    end.
 
 start_subinterp(Opts) ->
     case subinterp(Opts) of
         {ok, Full} -> start(Full);
         {error, _} = Error -> Error
     end.
+
+stop_made({ok, Pid}) -> stop(Pid);
+stop_made({error, _}) -> ok.
 
 %% Some modules of the standard library are not safe to be first imported by several interpreters
 %% at once: the main one has them before there is another.
@@ -87,7 +131,7 @@ subinterp_link() ->
 start(Opts) ->
     case py_context_sup:start_context(Opts) of
         {ok, Pid} ->
-            preload(Pid, maps:get(preload, Opts, []));
+            {ok, Pid};
         {error, not_running} ->
             {error, not_running};
         {error, Taken} when Taken =:= taken; element(1, Taken) =:= already_started ->
@@ -96,10 +140,10 @@ start(Opts) ->
             {error, {context_died, Reason}}
     end.
 
-preload(Pid, Modules) ->
+preload({ok, Pid}, Opts) ->
     Failed = [
         Error
-     || Module <- Modules, {error, Error} <- [import(Pid, Module)]
+     || Module <- maps:get(preload, Opts, []), {error, Error} <- [import(Pid, Module, timeout(Opts))]
     ],
     case Failed of
         [] ->
@@ -107,11 +151,13 @@ preload(Pid, Modules) ->
         [Error | _] ->
             ok = stop(Pid),
             {error, Error}
-    end.
+    end;
+preload({error, _} = Error, _Opts) ->
+    Error.
 
-import(Pid, Module) ->
+import(Pid, Module, Timeout) ->
     Args = [py_call:text(Module)],
-    py:call(Pid, importlib, import_module, Args, #{}, #{return => ref}).
+    py:call(Pid, importlib, import_module, Args, #{}, #{return => ref, timeout => Timeout}).
 
 -spec stop(pid()) -> ok.
 stop(Pid) ->

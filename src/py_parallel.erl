@@ -6,7 +6,7 @@
 -module(py_parallel).
 
 -export([calls/2, map/3]).
--export([init/4]).
+-export([init/3]).
 
 -include("py_nif.hrl").
 
@@ -123,8 +123,8 @@ tell(Pid, Done, Total) ->
 start([], _Opts, _Progress) ->
     {ok, []};
 start(Payloads, Opts, Progress) ->
-    case {options(Opts), py_subinterp_pool:workers()} of
-        {{ok, #{timeout := Timeout, flags := Flags, fallback := Fallback}}, {ok, Workers}} ->
+    case options(Opts) of
+        {ok, #{timeout := Timeout, flags := Flags, fallback := Fallback}} ->
             Run = #run{
                 slot = py_call:slot(),
                 left = lists:zip(lists:seq(1, length(Payloads)), Payloads),
@@ -132,10 +132,8 @@ start(Payloads, Opts, Progress) ->
                 fallback = Fallback,
                 progress = Progress
             },
-            watch(Run, Workers, Timeout);
-        {{error, _} = Error, _} ->
-            Error;
-        {_, {error, _} = Error} ->
+            watch(Run, Timeout);
+        {error, _} = Error ->
             Error
     end.
 
@@ -147,9 +145,9 @@ options(Opts) when is_map(Opts) ->
 options(Timeout) ->
     py_call:options(Timeout).
 
-watch(Run, Workers, Timeout) ->
+watch(Run, Timeout) ->
     Stop = make_ref(),
-    {Pid, Monitor} = spawn_monitor(?MODULE, init, [self(), Stop, Workers, Run]),
+    {Pid, Monitor} = spawn_monitor(?MODULE, init, [self(), Stop, Run]),
     receive
         {'DOWN', Monitor, process, Pid, {py_parallel, Result}} -> py_call:answer(Result);
         {'DOWN', Monitor, process, Pid, Why} -> {error, {context_died, Why}}
@@ -158,7 +156,6 @@ watch(Run, Workers, Timeout) ->
         receive
             {'DOWN', Monitor, process, Pid, _} -> ok
         after ?STOP ->
-            %% It waits for new interpreters, and nothing runs.
             exit(Pid, kill),
             receive
                 {'DOWN', Monitor, process, Pid, _} -> ok
@@ -168,10 +165,22 @@ watch(Run, Workers, Timeout) ->
     end.
 
 %% The result is the reason of its end: one message to the caller, and it can't come late.
--spec init(pid(), reference(), [py_subinterp_pool:worker()], #run{}) -> no_return().
-init(Caller, Stop, Workers, Run) ->
+-spec init(pid(), reference(), #run{}) -> no_return().
+init(Caller, Stop, Run) ->
     Monitor = monitor(process, Caller),
-    exit({py_parallel, work(Workers, Run#run{ends = {Stop, Monitor}})}).
+    exit({py_parallel, begin_work(Run#run{ends = {Stop, Monitor}})}).
+
+%% Interpreters may have to be made first, which takes as long as it takes: another process waits for them, so
+%% that this one hears when its time is up.
+begin_work(#run{ends = {Stop, Monitor}} = Run) ->
+    {_, Asked} = spawn_monitor(fun() -> exit({workers, py_subinterp_pool:workers()}) end),
+    receive
+        {'DOWN', Asked, process, _, {workers, {ok, Workers}}} -> work(Workers, Run);
+        {'DOWN', Asked, process, _, {workers, {error, _} = Error}} -> Error;
+        {'DOWN', Asked, process, _, Why} -> {error, {context_died, Why}};
+        Stop -> {error, timeout};
+        {'DOWN', Monitor, process, _Caller, _Why} -> {error, cancelled}
+    end.
 
 %% Every free worker gets the next call.
 work([Worker | Free], #run{left = [{Index, Payload} | Left]} = Run) ->
@@ -213,9 +222,6 @@ answered({error, _} = Error, _Call, _Free, Run) ->
     cancel(Error, Run).
 
 again([], #run{running = Running} = Run) when map_size(Running) =:= 0 ->
-    case py_subinterp_pool:workers() of
-        {ok, Workers} -> work(Workers, Run);
-        {error, _} = Error -> Error
-    end;
+    begin_work(Run);
 again(Free, Run) ->
     work(Free, Run).

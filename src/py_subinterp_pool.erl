@@ -62,7 +62,7 @@ free(Pools) ->
 fill(#state{size = Size, contexts = Contexts} = State) when length(Contexts) >= Size ->
     {ok, State};
 fill(#state{contexts = Contexts} = State) ->
-    case py_context:new(#{mode => subinterp}) of
+    case py_context:new(#{mode => subinterp, timeout => infinity}) of
         {ok, Pid} ->
             _ = monitor(process, Pid),
             {ok, Pool} = py_registry:pool(Pid),

@@ -64,7 +64,7 @@ deactivate_venv() -> done(python(<<"deactivate">>, [])).
 
 -spec venv_info() -> {ok, info()} | {error, py_error:reason()}.
 venv_info() ->
-    case python(<<"info">>, []) of
+    case python(<<"info">>, [], py_call:default_timeout()) of
         {ok, #{
             <<"active">> := Active,
             <<"activated">> := Activated,
@@ -279,8 +279,10 @@ absolute(Path) ->
 %%% Small things
 
 %% What the Python side refuses with a ValueError is a sentence about an argument.
-python(Function, Args) ->
-    case py:call(?PYTHON_SIDE, Function, Args, #{}, ?ACTIVATE_TIMEOUT) of
+python(Function, Args) -> python(Function, Args, ?ACTIVATE_TIMEOUT).
+
+python(Function, Args, Timeout) ->
+    case py:call(?PYTHON_SIDE, Function, Args, #{}, Timeout) of
         {ok, Value} -> {ok, Value};
         {error, {'ValueError', Message}} -> {error, {bad_argument, Message}};
         {error, Reason} -> {error, Reason}

@@ -9,6 +9,7 @@
     more_calls_than_workers_are_queued/1,
     the_first_error_ends_the_rest/1,
     a_timeout_of_parallel_is_kept_and_leaves_nothing_behind/1,
+    timeouts_are_kept_while_interpreters_start/1,
     a_caller_that_dies_takes_its_calls_with_it/1,
     an_interpreter_stuck_in_c_is_passed_over/1,
     bad_calls_are_refused/1,
@@ -83,6 +84,44 @@ a_timeout_of_parallel_is_kept_and_leaves_nothing_behind(_Config) ->
     after 0 -> ok
     end,
     ?assertEqual({ok, [1]}, py:parallel([{py_parallel_jobs, ident, [1]}])).
+
+%% In a node that has made none yet; a thread keeps the GIL of the main interpreter, which a new one needs.
+timeouts_are_kept_while_interpreters_start(Config) ->
+    Peer = py_test:peer([]),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    ok = peer:call(Peer, py_test, export_python, [proplists:get_value(data_dir, Config)]),
+    {Late, Then} = peer:call(Peer, erlang, apply, [fun first_uses/0, []], 60_000),
+    [?assertEqual({error, timeout}, Answer, Use) || {Use, Answer} <- Late],
+    ?assertEqual({ok, [2.0, 3.0]}, Then),
+    ok = py_test:stop_peer(Peer).
+
+first_uses() ->
+    Uses = [
+        {parallel, fun() -> py:parallel([{math, sqrt, [4]}]) end},
+        {parallel_200, fun() -> py:parallel([{math, sqrt, [4]}], 200) end},
+        {map, fun() -> py:map({math, sqrt}, [4, 9], #{timeout => 50}) end},
+        {memory_stats, fun py:memory_stats/0},
+        {venv_info, fun py:venv_info/0}
+    ],
+    Contexts = [
+        {new, fun() -> py_context:new(#{mode => subinterp}) end},
+        {new_50, fun() -> py_context:new(#{mode => subinterp, timeout => 50}) end}
+    ],
+    #{num_subinterp_workers := Size} = persistent_term:get(py_config),
+    {All, Stay} = case py:execution_mode() of subinterp -> {Uses ++ Contexts, Size}; _ -> {Uses, 0} end,
+    %% Fails if the GIL is released before all have answered.
+    Late = py_test:holding_gil(fun() -> with_call_timeout(100, fun() -> [{Use, Ask()} || {Use, Ask} <- All] end) end),
+    Then = py:parallel([{math, sqrt, [4]}, {math, sqrt, [9]}], 60_000),
+    %% Those that came too late for who had asked for them are gone again.
+    ok = py_test:eventually(fun() -> length(supervisor:which_children(py_context_sup)) =:= Stay end),
+    py_test:nothing_waits(),
+    {Late, Then}.
+
+%% The setting `call_timeout', for a moment.
+with_call_timeout(Timeout, Fun) ->
+    Normal = py_call:default_timeout(),
+    ok = persistent_term:put(py_call_timeout, Timeout),
+    try Fun() after persistent_term:put(py_call_timeout, Normal) end.
 
 a_caller_that_dies_takes_its_calls_with_it(_Config) ->
     {Pid, Monitor} = spawn_monitor(fun() ->
