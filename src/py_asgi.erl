@@ -93,10 +93,12 @@ started(Pid, Starter, Monitor) ->
 stop(Server) ->
     ask(Server, {stop, default}).
 
-%% The same with other milliseconds.
--spec stop(server(), non_neg_integer()) -> ok | {error, not_running}.
-stop(Server, Timeout) when is_integer(Timeout), Timeout >= 0 ->
-    ask(Server, {stop, Timeout}).
+%% The same with other milliseconds, or until all are answered.
+-spec stop(server(), timeout()) -> ok | {error, not_running | {bad_argument, timeout}}.
+stop(Server, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
+    ask(Server, {stop, Timeout});
+stop(_Server, _Timeout) ->
+    {error, {bad_argument, timeout}}.
 
 %% The port it listens on; a Unix socket has none.
 -spec port(server()) -> inet:port_number() | undefined | {error, not_running}.

@@ -112,10 +112,14 @@ command(Ref, info) -> {info, Ref, none}.
 handle_cast({stop, _Timeout}, #state{box = undefined} = State) ->
     {stop, {shutdown, stopped}, State};
 handle_cast({stop, Timeout}, #state{box = Box} = State) ->
-    _ = Box ! {stop, none, Timeout / 1000},
+    _ = Box ! {stop, none, seconds(Timeout)},
     {noreply, State};
 handle_cast(_Request, State) ->
     {noreply, State}.
+
+%% Python reads the name of it as a number.
+seconds(infinity) -> infinity;
+seconds(Milliseconds) -> Milliseconds / 1000.
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info({<<"ready">>, Box}, #state{server = Server, number = Number} = State) ->

@@ -17,6 +17,7 @@
     a_loop_that_dies_is_replaced_on_the_same_socket/1,
     an_application_that_can_not_come_back_ends_its_server/1,
     stopping_lets_requests_be_answered/1,
+    stopping_without_a_limit_lets_requests_be_answered/1,
     stopping_in_a_hurry_ends_requests/1,
     stopping_the_application_stops_servers/1,
     stopping_the_application_lets_requests_be_answered/1,
@@ -215,6 +216,11 @@ begun(Port) ->
 stopping_lets_requests_be_answered(_Config) ->
     {Server, Port} = serve(#{}),
     answered_after(fun() -> py_asgi:stop(Server) end, Port).
+
+stopping_without_a_limit_lets_requests_be_answered(_Config) ->
+    {Server, Port} = serve(#{}),
+    [?assertEqual({error, {bad_argument, timeout}}, py_asgi:stop(Server, Wrong)) || Wrong <- [-1, 1.5, soon]],
+    answered_after(fun() -> py_asgi:stop(Server, infinity) end, Port).
 
 %% What its requests need of Erlang is there until then.
 stopping_the_application_lets_requests_be_answered(_Config) ->

@@ -372,7 +372,11 @@ a_wsgi_application_is_asked(_Config) ->
     ?assertMatch({ok, {201, _, <<"GET / ">>}}, py_wsgi:run(?APP, wsgi, #{}, 5000)),
     ?assertReason({'LookupError', _}, py_wsgi:run(?APP, wsgi_raises, #{})),
     ?assertReason({asgi, _}, py_wsgi:run(?APP, wsgi_silent, #{})),
-    ?assertReason({bad_argument, _}, py_wsgi:run(?APP, wsgi, [])).
+    ?assertReason({bad_argument, _}, py_wsgi:run(?APP, wsgi, [])),
+    [
+        ?assertEqual({error, {bad_argument, 'wsgi.input'}}, py_wsgi:run(?APP, wsgi, #{Key => Body}))
+     || Key <- ['wsgi.input', <<"wsgi.input">>], Body <- [none, 5, [256], [a | b], <<1:3>>]
+    ].
 
 a_request_knows_the_metadata_of_its_caller(_Config) ->
     py_test:in_process(fun() ->

@@ -91,7 +91,7 @@ class Worker:
     async def _do(self, command: str, ref: Any, argument: Any) -> None:
         if command == "stop":
             try:
-                await self._server.stop(argument)
+                await self._server.stop(float(argument))
             finally:
                 self._ends.set()
             return
