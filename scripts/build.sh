@@ -26,9 +26,12 @@ ROWS
     unlock
 }
 
-# The profile of Cargo that native code is built with: release, perf (--perf) or dev, which builds in seconds
-# and is for tests that are repeated after each edit.
-profile=release
+# The profile of Cargo that native code is built with: release, perf (--perf, or PERF_BUILD=1 as for pip) or dev,
+# which builds in seconds and is for tests that are repeated after each edit.
+case ${PERF_BUILD:-0} in
+    0) profile=release ;;
+    *) profile=perf ;;
+esac
 
 # cargo_build TARGET [ARG…]: builds with `profile` into target/TARGET.
 cargo_build() {

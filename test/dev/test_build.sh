@@ -58,9 +58,26 @@ a_step_is_one_plain_line() {
     contains "$(cat "$log_dir/quiet-log.log")" "not shown"
 }
 
+perf_build_chooses_the_profile() {
+    cargo() { printf '%s|%s\n' "${RUSTFLAGS:-}" "$*"; }
+    built_with() (
+        PERF_BUILD=$1 RUSTFLAGS=''
+        # shellcheck source=scripts/build.sh
+        . "$project/scripts/build.sh"
+        cargo_build x -p nif
+        built x lib.so
+    )
+    tuned=" -C target-cpu=native|build --profile perf --target-dir target/x-perf -p nif${newline}target/x-perf/perf/lib.so"
+    plain="|build --profile release --target-dir target/x -p nif${newline}target/x/release/lib.so"
+    same "$tuned" "$(built_with 1)"
+    same "$plain" "$(built_with 0)"
+    same "$plain" "$(built_with '')"
+}
+
 prove "only modules, stubs and py.typed are copied" only_modules_are_copied
 prove "a module that is gone from the package goes from priv" what_is_gone_goes
 prove "a library that is in use keeps its old bytes, an equal one its file" an_equal_file_stays
+prove "PERF_BUILD=1 builds for this processor, as --perf does" perf_build_chooses_the_profile
 prove "a step that fails shows the end of its log and gives its status" \
     a_step_shows_its_log_when_it_fails
 prove "a step that is fine is one plain line" a_step_is_one_plain_line
