@@ -60,9 +60,9 @@ def _in_child() -> None:
 def _threads_outlive_calls() -> None:
     """Threads that a call starts are no daemons, as in any program: Python joins them at its end.
 
-    A new thread is a daemon if the one that starts it is. Ours were not started by ``threading``, which takes such
-    threads for daemons."""
-    threading._DummyThread.daemon = False  # type: ignore[assignment,misc]
+    A new thread is a daemon if the one that starts it is. Ours were not started by ``threading``,
+    which takes such threads for daemons."""
+    threading._DummyThread.daemon = False
 
 
 def route_output(to_logger: bool) -> None:

@@ -1,7 +1,7 @@
 """Built-in functions that look at the names of their caller.
 
-``py:call(builtins, eval, ["x"])`` calls without a frame of Python in which they could look: they are given the names
-of the calling Erlang process instead.
+``py:call(builtins, eval, ["x"])`` calls without a frame of Python in which they could look: they
+are given the names of the calling Erlang process instead.
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def thread_until_the_end(name):
         time.sleep(0.3)
 
     def tell():
-        os.write(1, f"the thread of a {name} {'lives' if thread.is_alive() else 'has ended'}\n".encode())
+        how = "lives" if thread.is_alive() else "has ended"
+        os.write(1, f"the thread of a {name} {how}\n".encode())
 
     stops = threading.Event()
     # Called when Python begins to join threads, and after it has.

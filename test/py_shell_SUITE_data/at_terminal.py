@@ -1,4 +1,5 @@
-"""Types lines at an Erlang shell in a pseudo-terminal, each at its prompt, and prints all that the shell wrote.
+"""Types lines at an Erlang shell in a pseudo-terminal, each at its prompt, and prints what the
+shell wrote.
 
 python at_terminal.py FILE_OF_LINES COMMAND...
 """
