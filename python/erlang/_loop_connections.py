@@ -49,10 +49,7 @@ class Connections:
         if server is not None and server._sockets is None:
             sock.close()
             raise ConnectionAbortedError("the server was closed before it had this connection")
-        transport = self._stream(sock, protocol, waiter, extra, server)
-        if server is not None:
-            server._attach(*_of_server(transport))
-        return transport
+        return self._stream(sock, protocol, waiter, extra, server)
 
     def _make_read_pipe_transport(
         self, pipe: Any, protocol: Any, waiter: Any = None, extra: Any = None

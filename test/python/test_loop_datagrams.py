@@ -427,7 +427,8 @@ def test_a_socket_of_ones_own_takes_no_other_option(loop: Loop) -> None:
 def test_family_protocol_and_flags_say_which_address(loop: Loop) -> None:
     async def main(loop: Loop) -> None:
         for family in (socket.AF_INET, socket.AF_INET6):
-            one = await endpoint(loop, local_addr=(None, 0), family=family, proto=socket.IPPROTO_UDP)
+            options = {"family": family, "proto": socket.IPPROTO_UDP}
+            one = await endpoint(loop, local_addr=(None, 0), **options)
             own = one.transport.get_extra_info("socket")
             assert (own.family, own.proto) == (family, socket.IPPROTO_UDP)
             await close(one)

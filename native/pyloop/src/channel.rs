@@ -38,8 +38,13 @@ pub(crate) struct Rare {
     pub(crate) error: Place,
 }
 
+/// No descriptor has this number: the system answers EBADF. (-1 is none for `BorrowedFd`.)
+const NO_FD: RawFd = RawFd::MAX;
+
 pub(crate) struct Channel {
-    pub(crate) fd: RawFd,
+    fd: Cell<RawFd>,
+    /// Python's socket object counts this transport among those who use it.
+    held: Cell<bool>,
     key: Cell<Option<Key>>,
     pub(crate) event_loop: Member,
     pub(crate) context: Member,
@@ -80,7 +85,8 @@ impl Channel {
         [waiter, extra]: [Option<Obj<'py>>; 2],
     ) -> PyResult<'py, Self> {
         Ok(Channel {
-            fd,
+            fd: Cell::new(fd),
+            held: Cell::new(false),
             key: Cell::new(None),
             event_loop: Member::new(event_loop.clone()),
             context: Member::new(copy_context(event_loop.py())?),
@@ -105,6 +111,45 @@ impl Channel {
         unsafe { &*core }
     }
 
+    /// The descriptor's number; another one has it no longer by now.
+    #[inline]
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd.get()
+    }
+
+    pub(crate) fn has_fd(&self) -> bool {
+        self.fd.get() != NO_FD
+    }
+
+    /// Another descriptor has the number: ours was closed behind our back, and can't be used again.
+    pub(crate) fn lose_fd(&self) {
+        self.fd.set(NO_FD);
+        self.key.set(None);
+    }
+
+    /// Its owner may close the socket object at any time: as with `makefile`, the descriptor, and so
+    /// its number, stays ours until the transport lets go of it.
+    pub(crate) fn hold<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        if let Some(file) = self.file.get(py)
+            && let Ok(count) = file.getattr_c(c"_io_refs")
+            && let Ok(Some(count)) = count.as_i64()
+        {
+            file.setattr_c(c"_io_refs", &Obj::int(py, count + 1)?)?;
+            self.held.set(true);
+        }
+        Ok(())
+    }
+
+    /// The socket object is its owner's again.
+    pub(crate) fn let_go<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        match self.file.get(py) {
+            Some(file) if self.held.replace(false) => {
+                file.call_method(c"_decref_socketios", &[]).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A failure means that the descriptor was closed behind our back, or is of a kind that can't
     /// be watched: nothing will be ready.
     pub(crate) fn watch(&self, py: Attached<'_>, interest: Readiness) -> std::io::Result<()> {
@@ -112,12 +157,15 @@ impl Channel {
             return Ok(());
         };
         let core = self.core(py);
-        core.reactor(|reactor| reactor.watch(key, lend(self.fd), interest))
+        core.reactor(|reactor| reactor.watch(key, lend(self.fd()), interest))
     }
 
     /// The loop knows the descriptor, and watches it for nothing yet.
     pub(crate) fn join_loop<'py>(&self, py: Attached<'py>, source: Source) -> PyResult<'py, ()> {
-        let key = self.core(py).register(py, self.fd, source)?;
+        if !self.has_fd() {
+            return Err(PyError::from_io(py, &rustix::io::Errno::BADF.into()));
+        }
+        let key = self.core(py).register(py, self.fd(), source)?;
         self.key.set(Some(key));
         Ok(())
     }
@@ -126,8 +174,8 @@ impl Channel {
     pub(crate) fn leave_loop(&self, py: Attached<'_>) {
         if let Some(key) = self.key.take() {
             let core = self.core(py);
-            let source = core.reactor(|reactor| reactor.unregister(key, lend(self.fd)));
-            core.forget_key(self.fd, key);
+            let source = core.reactor(|reactor| reactor.unregister(key, lend(self.fd())));
+            core.forget_key(self.fd(), key);
             drop(source);
         }
     }
@@ -206,6 +254,7 @@ impl Channel {
 
     /// Closes the object Python has for the descriptor.
     pub(crate) fn close_file<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        self.let_go(py)?;
         match self.file.get(py) {
             Some(file) => file.call_method(c"close", &[]).map(drop),
             None => Ok(()),

@@ -131,6 +131,7 @@ pub(crate) fn open<'py>(
     let transport = unsafe { pyrt::native::instance(&core.types.datagram.get(py), datagram) }?;
     let source = Source::Datagram(Foreign::of(&transport));
     Datagram::of(&transport).channel.join_loop(py, source)?;
+    Datagram::of(&transport).channel.hold(py)?;
     let work = Work::Start(Foreign::of(&transport));
     core.reactor(|reactor| reactor.push(work));
     Ok(transport)

@@ -113,7 +113,7 @@ impl Stream {
 
     /// The descriptor, and where an accepted connection came from.
     pub(crate) fn ends(&self) -> (RawFd, Option<SocketAddr>) {
-        (self.channel.fd, self.rare.peer.get())
+        (self.channel.fd(), self.rare.peer.get())
     }
 
     /// What the source should be watched for now.
@@ -141,21 +141,35 @@ impl Stream {
     fn close_own(&self) {
         if self.flags.owns.replace(false) {
             // SAFETY: `accepted` gave it up to this transport, and nobody else closes it.
-            drop(unsafe { OwnedFd::from_raw_fd(self.channel.fd) });
+            drop(unsafe { OwnedFd::from_raw_fd(self.channel.fd()) });
         }
     }
 
     /// The socket object; made now, for an accepted connection, and the owner from now on.
     fn socket_object<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
         if self.flags.owns.get() {
+            // Others may come here while it is made. One object is the owner, the first that is done.
             let class = pyrt::call::import_c(py, c"socket")?.getattr_c(c"socket")?;
             let names = Obj::tuple(py, [Obj::interned(py, "fileno")?].into_iter())?;
-            let fd = Obj::int(py, i64::from(self.channel.fd))?;
+            let fd = Obj::int(py, i64::from(self.channel.fd()))?;
             let socket = class.call_few([&fd], Some(&names))?;
-            self.flags.owns.set(false);
-            self.channel.file.set(Some(socket));
+            if self.flags.owns.replace(false) {
+                self.channel.file.set(Some(socket));
+            } else {
+                socket.call_method(c"detach", &[])?;
+            }
         }
         Ok(self.channel.file.get(py))
+    }
+
+    /// Another descriptor has the number of ours: it is not ours to close.
+    pub(crate) fn lose_fd(&self) {
+        self.flags.owns.set(false);
+        self.channel.lose_fd();
+    }
+
+    pub(crate) fn let_go<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        self.channel.let_go(py)
     }
 
     fn set_protocol(&self, protocol: &Obj<'_>, buffered: bool) {
@@ -182,10 +196,12 @@ pub(crate) fn open<'py>(
     let _ = rustix::net::sockopt::set_tcp_nodelay(lend(fd), true);
     let channel = Channel::new(event_loop, socket, fd, protocol, [waiter, extra])?;
     let class = LoopCore::of(event_loop).types.stream.obj(event_loop.py());
-    begin(&class, channel, Medium::Socket, server)
+    let transport = begin(&class, channel, Medium::Socket, server)?;
+    Stream::of(&transport).channel.hold(event_loop.py())?;
+    Ok(transport)
 }
 
-/// The transport of a channel joins the loop, which will call `connection_made`.
+/// The transport of a channel joins its server and the loop, which will call `connection_made`.
 fn begin<'py>(
     class: &Obj<'py>,
     channel: Channel,
@@ -218,7 +234,16 @@ fn begin<'py>(
     }
     // SAFETY: a class that `make::<Stream>` or `make_as::<Stream>` made, or derived from one.
     let transport = unsafe { pyrt::native::instance(class, stream) }?;
-    Stream::of(&transport).join_loop(&transport)?;
+    let own = Stream::of(&transport);
+    own.join_loop(&transport)?;
+    if let Some(server) = own.rare.server.get(py) {
+        let name = core.types.names._attach_transport.get(py);
+        if let Err(error) = event_loop.call_named(&name, [&server, &transport]) {
+            own.channel.leave_loop(py);
+            own.rare.server.set(None);
+            return Err(error);
+        }
+    }
     let work = Work::Start(Foreign::of(&transport));
     core.reactor(|reactor| reactor.push(work));
     Ok(transport)

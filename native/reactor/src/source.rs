@@ -134,6 +134,11 @@ impl<W, S> Reactor<W, S> {
         self.sources.get_mut(key).map(|source| &mut source.load)
     }
 
+    /// What every descriptor stands for.
+    pub fn loads(&self) -> impl Iterator<Item = &S> {
+        self.sources.iter().map(|source| &source.load)
+    }
+
     /// A source that is the one looked for.
     pub fn find(&self, is: impl Fn(&S) -> bool) -> Option<Key> {
         self.sources.find(|source| is(&source.load))

@@ -117,7 +117,9 @@ pub(crate) fn get_socket<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> A
 }
 
 pub(crate) fn get_fd<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {
-    Obj::int(this.py(), i64::from(transport.channel().fd))
+    let channel = transport.channel();
+    let fd = if channel.has_fd() { channel.fd() } else { -1 };
+    Obj::int(this.py(), i64::from(fd))
 }
 
 pub(crate) fn get_extra<'py, T: Transport>(this: &Obj<'py>, transport: &T) -> Answer<'py> {

@@ -2,7 +2,7 @@
 //!
 //! Thread: the loop's own.
 
-use pyrt::{Obj, PyResult};
+use pyrt::{Attached, Obj, PyResult};
 
 use super::{Datagram, Queue};
 use crate::channel::Life;
@@ -30,6 +30,15 @@ impl Datagram {
     pub(super) fn abort<'py>(&self, this: &Obj<'py>, error: Option<Obj<'py>>) {
         *self.queue.borrow_mut() = Queue::default();
         self.channel.lose(this, error);
+    }
+
+    /// Another descriptor has the number of ours.
+    pub(crate) fn lose_fd(&self) {
+        self.channel.lose_fd();
+    }
+
+    pub(crate) fn let_go<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        self.channel.let_go(py)
     }
 
     pub(crate) fn lost<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {

@@ -38,7 +38,7 @@ impl Datagram {
             if buffer.is_empty() {
                 buffer.resize(ROOM, 0);
             }
-            match recvfrom(lend(self.channel.fd), &mut buffer[..], RecvFlags::empty()) {
+            match recvfrom(lend(self.channel.fd()), &mut buffer[..], RecvFlags::empty()) {
                 Ok((_, len, from)) => Ok((Obj::bytes(py, &buffer[..len])?, from)),
                 Err(errno) => Err(errno),
             }

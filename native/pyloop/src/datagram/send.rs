@@ -113,7 +113,7 @@ impl Datagram {
     }
 
     fn transmit(&self, data: &[u8], to: &To) -> Result<(), Errno> {
-        let fd = lend(self.channel.fd);
+        let fd = lend(self.channel.fd());
         match to {
             To::Inet(to) => sendto(fd, data, SendFlags::NOSIGNAL, to)?,
             To::Unix(to) => sendto(fd, data, SendFlags::NOSIGNAL, &**to)?,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
 
 use super::LoopCore;
-use super::watch::{lend, want_fd};
+use super::watch::{lend, number_of, want_fd};
 use crate::transport;
 
 /// `_accept(sock, protocol_factory, server, backlog)`: accepts what is there. What the system
@@ -35,16 +35,15 @@ pub(super) fn accept<'py>(
         };
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         let attached = (!server.is_none()).then(|| server.clone());
-        let made = factory.call(&[]).and_then(|protocol| {
-            let made = transport::accepted(this, connection, peer, &protocol, attached)?;
-            if !server.is_none() {
-                let name = core.types.names._attach_transport.get(py);
-                this.call_named(&name, [&server, &made])?;
-            }
-            Ok(())
-        });
+        let made = factory.call(&[]);
+        let made = made
+            .and_then(|protocol| transport::accepted(this, connection, peer, &protocol, attached));
         if let Err(error) = made {
             report(this, error)?;
+        }
+        // The factory may have closed it: its number is another descriptor's then.
+        if number_of(args)? != Some(listener) {
+            break;
         }
     }
     Ok(Obj::none(py))

@@ -276,6 +276,7 @@ fn end<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'
         let text = "Cannot close a running event loop";
         return Err(PyError::new(args.py(), Builtin::RuntimeError, text));
     }
+    core.let_go_of_sockets(args.py());
     core.end();
     Ok(Obj::none(args.py()))
 }

@@ -27,12 +27,50 @@ impl LoopCore {
         // What waited for an earlier descriptor of this number, or watched it, does so no more.
         if let Some(old) = self.key_of(fd) {
             self.drop_user(fd, old);
+            self.displace(py, fd, old);
         }
         let key = self
             .reactor(|reactor| reactor.register(lend(fd), Readiness::NONE, source))
             .map_err(|error| PyError::from_io(py, &error))?;
         self.set_key(fd, Some(key));
         Ok(key)
+    }
+
+    /// A transport whose number another descriptor has by now.
+    fn displace(&self, py: Attached<'_>, fd: RawFd, old: Key) {
+        let Some(transport) = self.transport_of(py, fd) else {
+            return;
+        };
+        let source = self.reactor(|reactor| reactor.unregister(old, lend(fd)));
+        if transport.is_exactly(&self.types.datagram.get(py)) {
+            Datagram::of(&transport).lose_fd();
+        } else {
+            Stream::of(&transport).lose_fd();
+        }
+        drop(source);
+    }
+
+    /// Gives the socket objects of all transports back to their owners.
+    pub(super) fn let_go_of_sockets(&self, py: Attached<'_>) {
+        let transports = self.reactor(|reactor| {
+            let loads = reactor.loads().filter_map(|source| match source {
+                Source::Stream(transport) | Source::Datagram(transport) => {
+                    Some(transport.0.obj(py))
+                }
+                Source::Callbacks(_) | Source::Waits(_) => None,
+            });
+            loads.collect::<Vec<_>>()
+        });
+        for transport in transports {
+            let done = if transport.is_exactly(&self.types.datagram.get(py)) {
+                Datagram::of(&transport).let_go(py)
+            } else {
+                Stream::of(&transport).let_go(py)
+            };
+            if let Err(error) = done {
+                error.unraisable(c"closing an event loop");
+            }
+        }
     }
 
     /// The descriptor stands for this source no longer.

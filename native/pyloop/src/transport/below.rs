@@ -26,7 +26,10 @@ impl Stream {
         let place = &self.channel.core(py).io.buffer;
         let mut buffer = place.take();
         buffer.resize(ROOM, 0);
-        let received = self.flags.medium.receive(self.channel.fd, &mut buffer[..]);
+        let received = self
+            .flags
+            .medium
+            .receive(self.channel.fd(), &mut buffer[..]);
         let fed = match received {
             Ok(0) => Ok(Got::Eof),
             Ok(len) => {

@@ -23,7 +23,7 @@ pub(super) fn repr<'py>(this: &Obj<'py>, stream: &Stream) -> Answer<'py> {
     let interest = stream.interest();
     let read = if interest.readable { "polling" } else { "idle" };
     let write = if interest.writable { "polling" } else { "idle" };
-    let (fd, size) = (stream.channel.fd, stream.queue.borrow().size);
+    let (fd, size) = (stream.channel.fd(), stream.queue.borrow().size);
     let kind = match stream.flags.kind.get() {
         Kind::Plain => "",
         Kind::Buffered => " buffered",

@@ -125,7 +125,7 @@ pub(super) fn repr<'py>(this: &Obj<'py>, stream: &Stream) -> PyResult<'py, Obj<'
         Life::Closing | Life::Lost => " closing",
         Life::Gone => " closed",
     };
-    let (interest, fd) = (stream.interest(), stream.channel.fd);
+    let (interest, fd) = (stream.interest(), stream.channel.fd());
     let writes = matches!(stream.flags.medium, Medium::Writer { .. });
     let polled = if writes {
         interest.writable

@@ -72,7 +72,11 @@ impl Stream {
         if buffer.is_empty() {
             buffer.resize(ROOM, 0);
         }
-        match self.flags.medium.receive(self.channel.fd, &mut buffer[..]) {
+        match self
+            .flags
+            .medium
+            .receive(self.channel.fd(), &mut buffer[..])
+        {
             Ok(0) => Ok(Ok(Got::Eof)),
             Ok(len) => Ok(Ok(Got::Data(Obj::bytes(py, &buffer[..len])?))),
             Err(errno) => Ok(later_or(errno)),
@@ -99,7 +103,7 @@ impl Stream {
             let what = "Fatal error: protocol.get_buffer() call failed.";
             return self.fatal(this, error, what);
         }
-        let received = self.flags.medium.receive(self.channel.fd, lent.memory());
+        let received = self.flags.medium.receive(self.channel.fd(), lent.memory());
         drop(lent);
         let len = match received {
             Ok(0) => return self.got_eof(this, protocol),

@@ -141,7 +141,7 @@ impl Stream {
             self.watch(py);
             return self.channel.maybe_pause(this, self.queued());
         }
-        let sent = match flags.medium.send(self.channel.fd, slice) {
+        let sent = match flags.medium.send(self.channel.fd(), slice) {
             Ok(sent) if sent == slice.len() => return Ok(()),
             Ok(sent) => sent,
             Err(Errno::AGAIN | Errno::INTR) => 0,
@@ -247,7 +247,7 @@ impl Stream {
 
     pub(super) fn shutdown_write(&self) {
         // A peer that is gone already needs no end of data.
-        let _ = rustix::net::shutdown(lend(self.channel.fd), rustix::net::Shutdown::Write);
+        let _ = rustix::net::shutdown(lend(self.channel.fd()), rustix::net::Shutdown::Write);
     }
 
     #[cold]
@@ -288,7 +288,7 @@ impl Stream {
 
     /// How much was sent, and whether that was all that was tried.
     fn send_queue(&self, py: Attached<'_>, queue: &Queue) -> Result<(usize, bool), Errno> {
-        let (medium, fd) = (self.flags.medium, self.channel.fd);
+        let (medium, fd) = (self.flags.medium, self.channel.fd());
         let first = queue.chunks.front().map_or(&[][..], |c| c.as_slice(py));
         let first = first.get(queue.sent..).unwrap_or_default();
         if queue.chunks.len() == 1 {
