@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Everything in the standard library that starts another program and raises an event for it.
 _GROUPS = {
@@ -62,8 +64,8 @@ def _guarded(create: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: object, **kwargs: object) -> Any:
         if _refused:
             raise PermissionError(
-                "making an interpreter is refused: the audit setting of erlang_python would not hold in "
-                "it. Use a context: py_context:new(#{mode => subinterp})"
+                "making an interpreter is refused: the audit setting of erlang_python would not "
+                "hold in it. Use a context: py_context:new(#{mode => subinterp})"
             )
         return create(*args, **kwargs)
 

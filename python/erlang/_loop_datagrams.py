@@ -64,9 +64,9 @@ class Datagrams:
             )
         kind = {"family": family, "proto": proto, "flags": flags}
         errors = []
-        for pair in await self._datagram_pairs(local_addr, remote_addr, kind):
+        for key, mine, theirs in await self._datagram_pairs(local_addr, remote_addr, kind):
             try:
-                return await self._reusing_endpoint(protocol_factory, *pair, options)
+                return await self._reusing_endpoint(protocol_factory, key, mine, theirs, options)
             except OSError as error:
                 errors.append(error)
         raise errors[0]

@@ -11,7 +11,7 @@ async def wait(name, *args):
 
 
 async def cancelled_now_and_then(name, count):
-    """How many answers were right; about half of the calls are cancelled at some moment of their way."""
+    """How many answers were right; about half of the calls are cancelled at some moment."""
 
     async def ask(number):
         task = asyncio.ensure_future(erlang.async_call(name, number))
@@ -34,7 +34,7 @@ async def cancelled_now_and_then(name, count):
 
 
 async def many(name, count, enough):
-    """Starts calls that wait, until `enough` are refused; what those say; then cancels the others."""
+    """Starts calls until `enough` are refused; what those say; then cancels the others."""
     tasks = [asyncio.ensure_future(erlang.async_call(name)) for _ in range(count)]
     refused = []
     for done in asyncio.as_completed(tasks):

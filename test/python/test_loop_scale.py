@@ -165,7 +165,7 @@ def test_hundreds_of_idle_connections_cost_no_time(loop: Loop) -> None:
 
 @pytest.mark.parametrize("delay", [0.00025, 0.001])
 def test_a_short_sleep_is_never_early_and_hardly_late(delay: float) -> None:
-    """Our loop only: asyncio's rounds up to milliseconds. How late most are is for the benchmark."""
+    """Our loop only: asyncio's rounds up to milliseconds. The benchmark tells the usual delay."""
 
     async def lateness() -> float:
         loop = asyncio.get_running_loop()
