@@ -9,7 +9,7 @@ import sys
 import threading
 from importlib.machinery import PathFinder
 
-from erlang import _errors, _imports, _native, _node, _stdio
+from erlang import _errors, _native, _node, _stdio
 
 # Not from `typing`: it is not imported before a program does.
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ _INFO, _WARNING = 20, 30
 
 def start() -> None:
     """Output goes to the caller's group leader, log records to Erlang's logger."""
-    _imports.guard()
     _threads_outlive_calls()
     _stdio.install(_node.write, _node.write, _node.line_begun)
     _native._set_atom_maker(_make_atom)

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pyrt::Attached;
+use pyrt::{Attached, thread};
 use rustler::{LocalPid, ResourceArc};
 
 use crate::ask::Asked;
@@ -100,6 +100,9 @@ pub fn call(py: Attached<'_>, interp: &Interp, name: &str, args: &[u8]) -> Resul
     let answer = wait(py, interp, &me, &waiter, current.as_ref());
     if answer.is_err() {
         waiter.leave(&me);
+        // What is raised now is what somebody may have sent: twice, the second would end the code that
+        // cleans up after the first.
+        thread::raise_in(py, me.ident(), None);
     }
     me.seat()
         .keep_apart(waiter.answered_on.load(Ordering::Relaxed));

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use crew::Member;
 use crew::sync::lock;
+use pyrt::interrupt::{Rest, Sent, Target, while_stopped};
 use pyrt::seat::Seat;
+use pyrt::thread::raise_in;
+use pyrt::{Attached, Obj};
 use rustler::LocalPid;
 use rustler::types::atom::Atom;
 
@@ -23,14 +26,20 @@ pub struct Thread {
     /// Python's number of it.
     ident: u64,
     /// The jobs it runs, innermost last.
-    jobs: Mutex<Vec<Arc<Ticket>>>,
-    /// How many imports it is in, one within the other.
-    imports: Mutex<usize>,
+    jobs: Mutex<Vec<Running>>,
     /// Jobs of the very process that runs this thread's callback: they nest here.
     inbox: Mutex<VecDeque<Box<Job>>>,
     seat: Seat,
     /// The Erlang process that stands for it.
     owner: OnceLock<LocalPid>,
+}
+
+struct Running {
+    ticket: Arc<Ticket>,
+    target: Target,
+    rest: Option<Rest>,
+    /// An exception was sent to it, which must not outlive it.
+    sent: bool,
 }
 
 thread_local! {
@@ -46,18 +55,12 @@ pub fn here() -> Arc<Thread> {
     })
 }
 
-/// The calling thread if it has ever run a job or waited for Erlang.
-pub fn known() -> Option<Arc<Thread>> {
-    HERE.with(|here| here.borrow().clone())
-}
-
 impl Thread {
     fn current() -> Self {
         Thread {
             member: Arc::new(Member::current()),
             ident: pyrt::thread::ident(),
             jobs: Mutex::new(Vec::new()),
-            imports: Mutex::new(0),
             inbox: Mutex::new(VecDeque::new()),
             seat: Seat::take(),
             owner: OnceLock::new(),
@@ -96,58 +99,69 @@ impl Thread {
         self.ident
     }
 
-    pub fn push_job(&self, ticket: Arc<Ticket>) {
-        lock(&self.jobs).push(ticket);
+    /// The calling thread, which is this one, runs a job from here on, until `pop_job`.
+    pub fn push_job(&self, py: Attached<'_>, ticket: Arc<Ticket>) {
+        let mut jobs = lock(&self.jobs);
+        // SAFETY: used under this lock only, under which `pop_job` takes it out.
+        let target = unsafe { Target::here(py, !jobs.is_empty()) };
+        jobs.push(Running {
+            ticket,
+            target,
+            rest: None,
+            sent: false,
+        });
     }
 
-    pub fn pop_job(&self) {
-        lock(&self.jobs).pop();
+    /// The job no longer runs: no exception that was meant for it may stay behind.
+    pub fn pop_job(&self, py: Attached<'_>) {
+        let job = lock(&self.jobs).pop();
+        if job.is_some_and(|job| job.sent) {
+            raise_in(py, self.ident, None);
+        }
     }
 
     /// The job it runs at this moment, if any.
     pub fn innermost(&self) -> Option<Arc<Ticket>> {
-        lock(&self.jobs).last().cloned()
+        lock(&self.jobs).last().map(|job| job.ticket.clone())
     }
 
     pub fn has_job(&self, ticket: &Arc<Ticket>) -> bool {
-        lock(&self.jobs).iter().any(|job| Arc::ptr_eq(job, ticket))
+        lock(&self.jobs)
+            .iter()
+            .any(|job| Arc::ptr_eq(&job.ticket, ticket))
     }
 
     pub fn depth(&self) -> usize {
         lock(&self.jobs).len()
     }
 
-    /// Runs `body` while no job of this thread can end, if `ticket` is the innermost one.
-    pub fn while_innermost(&self, ticket: &Arc<Ticket>, body: impl FnOnce()) -> bool {
-        let jobs = lock(&self.jobs);
-        let innermost = jobs.last().is_some_and(|last| Arc::ptr_eq(last, ticket));
-        if innermost {
-            body();
-        }
-        innermost
-    }
-
-    /// Runs `body`, which imports, on the calling thread: this one.
-    pub fn while_importing<T>(&self, body: impl FnOnce() -> T) -> T {
-        struct Inside<'a>(&'a Thread);
-        impl Drop for Inside<'_> {
-            fn drop(&mut self) {
-                *lock(&self.0.imports) -= 1;
+    /// Runs `body` while no job of this thread can end, if `ticket` is the innermost one; `body` says whether
+    /// it has sent an exception. `None`: another one is, and this one hears of its end when that returns.
+    pub fn interrupt(
+        &self,
+        py: Attached<'_>,
+        ticket: &Arc<Ticket>,
+        body: impl FnOnce(&Target, &mut Option<Rest>) -> Sent,
+    ) -> Option<Sent> {
+        while_stopped(py, || {
+            let mut jobs = lock(&self.jobs);
+            let job = jobs.last_mut()?;
+            if !Arc::ptr_eq(&job.ticket, ticket) {
+                return None;
             }
-        }
-        *lock(&self.imports) += 1;
-        let _inside = Inside(self);
-        body()
+            let sent = body(&job.target, &mut job.rest);
+            job.sent |= sent != Sent::No;
+            Some(sent)
+        })
     }
 
-    /// Runs `body` unless this thread is in `while_importing`, and before it can begin with that.
-    pub fn unless_importing(&self, body: impl FnOnce()) -> bool {
-        let imports = lock(&self.imports);
-        let free = *imports == 0;
-        if free {
-            body();
-        }
-        free
+    /// Takes back an exception that was sent to a job. `false`: it was raised, or the job has ended.
+    pub fn take_back(&self, py: Attached<'_>, ticket: &Arc<Ticket>, class: &Obj<'_>) -> bool {
+        while_stopped(py, || {
+            let jobs = lock(&self.jobs);
+            let job = jobs.iter().find(|job| Arc::ptr_eq(&job.ticket, ticket));
+            job.is_some_and(|job| job.target.take_back(py, class))
+        })
     }
 
     pub fn nest(&self, job: Box<Job>) {

@@ -36,7 +36,6 @@ mod nifs;
 mod out;
 mod pool;
 mod posix;
-mod py_imports;
 mod py_module;
 mod py_output;
 mod py_send;

@@ -15,7 +15,7 @@ use crate::current::{self, Current};
 use crate::interp::{Interp, World};
 use crate::out::{self, write_list_header};
 use crate::{fork, log, runtime};
-use crate::{py_imports, py_output, py_send};
+use crate::{py_output, py_send};
 
 /// The module's state in one interpreter.
 pub struct NodeModule {
@@ -25,7 +25,7 @@ pub struct NodeModule {
     cancelled: Kept,
 }
 
-static FUNCTIONS: [Function; 13] = [
+static FUNCTIONS: [Function; 12] = [
     function!(
         c"call",
         call_,
@@ -76,11 +76,6 @@ static FUNCTIONS: [Function; 13] = [
         c"sleep",
         py_output::sleep,
         c"sleep(seconds): blocks this thread, the GIL released"
-    ),
-    function!(
-        c"importing",
-        py_imports::importing,
-        c"importing(function, *args): calls it; this thread is not interrupted meanwhile"
     ),
     END,
 ];

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pyrt::buffer::Memory;
 use pyrt::call::{self, Apart, Source};
-use pyrt::{Attached, Obj, contain, thread};
+use pyrt::{Attached, Obj, contain};
 
 use crate::current;
 use crate::dag_python;
@@ -30,11 +30,13 @@ const STACK_NEEDED: usize = 1 << 20;
 
 /// Runs one job to its end, or to the end of its slice.
 pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
+    // Before it starts: whoever cancels it from then on finds it here.
+    me.push_job(world.py, job.ticket.clone());
     if !job.ticket.start(me, &job) {
         // Cancelled while it was queued: it never runs.
+        me.pop_job(world.py);
         return job.recycle();
     }
-    me.push_job(job.ticket.clone());
     let _current = current::enter(&job);
     if let Reply::Stream { stream, .. } = &job.reply {
         let stream = stream.0.clone();
@@ -47,7 +49,7 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
         execute(world, &mut job)
     });
     fork::end_if_child();
-    leave(world, me, &job);
+    leave(world, me);
     let outcome = match outcome {
         Ok(Ok(value)) if event_loop::is_to_be_awaited(&job, &value) => {
             return event_loop::hand_over(job, value);
@@ -85,13 +87,10 @@ pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
     }
 }
 
-/// The job no longer runs on this thread: no exception meant for it may stay behind.
-pub fn leave(world: &World<'_, '_>, me: &Arc<Thread>, job: &Job) {
+/// The job no longer runs on this thread.
+pub fn leave(world: &World<'_, '_>, me: &Arc<Thread>) {
     world.interp.flush_line(world.py);
-    me.pop_job();
-    if job.ticket.take_raised() {
-        thread::raise_in(world.py, me.ident(), None);
-    }
+    me.pop_job(world.py);
 }
 
 /// What the caller is told when the job was stopped from outside.

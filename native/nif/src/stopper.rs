@@ -7,19 +7,27 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crew::sync::lock;
-use pyrt::thread::{ThreadState, raise_in, spawn_named};
-use pyrt::{Attached, contain};
+use pyrt::interrupt::{Manner, Sent};
+use pyrt::thread::{ThreadState, spawn_named};
+use pyrt::{Attached, Obj, contain};
 
-use crate::here;
 use crate::interp::Interp;
 use crate::ticket::{Ticket, Why};
 
 /// How long the thread stays when there is nothing to do.
 const STAYS: Duration = Duration::from_secs(1);
-/// When a job whose thread imports is looked at again.
-const SOON: Duration = Duration::from_millis(10);
+/// When a job that could not be interrupted is looked at again: at first, and once it has gone on for long.
+const SOON: Duration = Duration::from_millis(1);
+const LATER: Duration = Duration::from_millis(10);
+/// For so long a job is left alone while it is in a module of the standard library that has locks.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// An import that takes longer is interrupted like everything else.
 const IMPORTS: Duration = Duration::from_secs(60);
+/// Code that could not be interrupted by then is left to itself; its thread was replaced long ago.
+const LONGEST: Duration = Duration::from_secs(65);
+/// For so long an exception stays that must not stay: at first, and at most.
+const BRIEFLY: Duration = Duration::from_micros(200);
+const LESS_BRIEFLY: Duration = Duration::from_millis(5);
 /// Who has waited that long for a GIL is shut out.
 const SHUT_OUT: Duration = Duration::from_secs(5);
 
@@ -50,6 +58,8 @@ struct Work {
 struct Order {
     ticket: Arc<Ticket>,
     since: Instant,
+    /// An exception was sent that has to be taken back.
+    sent_briefly: bool,
 }
 
 impl Work {
@@ -76,8 +86,8 @@ impl Stopper {
 
     /// The rest is to be done a little later.
     fn put_back(&self, rest: Vec<Order>) {
-        if !rest.is_empty() {
-            std::thread::sleep(SOON);
+        if let Some(youngest) = rest.iter().map(|order| order.since.elapsed()).min() {
+            std::thread::sleep((youngest / 8).clamp(SOON, LATER));
             let mut work = lock(&self.work);
             rest.into_iter().for_each(|order| work.add(order));
         }
@@ -99,6 +109,7 @@ pub fn stop(interp: &Arc<Interp>, ticket: &Arc<Ticket>) {
     work.add(Order {
         ticket: ticket.clone(),
         since: Instant::now(),
+        sent_briefly: false,
     });
     stopper.more.notify_one();
     if work.has_thread {
@@ -136,39 +147,57 @@ fn stop_all(interp: &Arc<Interp>, orders: &mut Vec<Order>) {
     });
     state.attached(|py| {
         lock(&WAITING).retain(|waiting| waiting.interp != interp.number());
-        orders.retain(|order| !carry_out(py, interp, order));
+        let Some(class) = interp.cancelled(py) else {
+            return orders.clear();
+        };
+        orders.retain_mut(|order| !order.carry_out(py, interp, &class));
+        let briefly = orders.iter().filter(|order| order.sent_briefly);
+        if let Some(oldest) = briefly.map(|order| order.since.elapsed()).max() {
+            let pause = (oldest / 64).clamp(BRIEFLY, LESS_BRIEFLY);
+            py.detach(|| std::thread::sleep(pause));
+            orders.retain_mut(|order| order.is_untold(py, &class));
+        }
     });
 }
 
-/// Raises in the job's thread if the job is the innermost one there; one with another on top is
-/// told when that returns (`callback`). A thread that waits for Erlang is woken. `false`: the thread
-/// imports, and is told when it is done, or should be.
-fn carry_out(py: Attached<'_>, interp: &Interp, order: &Order) -> bool {
-    let ticket = &order.ticket;
-    let (Some(thread), Some(class)) = (ticket.thread(), interp.cancelled(py)) else {
-        return true;
-    };
-    let thread: &here::Thread = &thread;
-    if !thread.has_job(ticket) {
-        // It has ended, and what the thread imports is another's.
-        return true;
-    }
-    let raise = || {
-        thread.while_innermost(ticket, || {
-            ticket.set_raised();
-            raise_in(py, thread.ident(), Some(&class));
+impl Order {
+    /// Raises in the job's thread if the job is the innermost one there; one with another on top is told
+    /// when that returns (`callback`). A thread that waits for Erlang is woken. `false`: not yet, or it
+    /// remains to be seen.
+    fn carry_out(&mut self, py: Attached<'_>, interp: &Interp, class: &Obj<'_>) -> bool {
+        let ticket = &self.ticket;
+        let Some(thread) = ticket.thread().filter(|thread| thread.has_job(ticket)) else {
+            // It has ended, and what the thread does is another's.
+            return true;
+        };
+        // Nobody takes a lock any more where the interpreter ends with its pool.
+        let ends = !interp.is_main() && matches!(ticket.why(), Some(Why::Died));
+        let age = self.since.elapsed();
+        let manner = Manner {
+            patient: age < PATIENCE,
+            imports: age > IMPORTS,
+            briefly: false,
+        };
+        let sent = thread.interrupt(py, ticket, |target, rest| {
+            if ends {
+                target.interrupt_anywhere(py, class);
+                return Sent::Yes;
+            }
+            target.interrupt(py, class, manner, rest)
         });
-    };
-    // Nobody imports anything any more where the interpreter ends with its pool.
-    let ends = !interp.is_main() && matches!(ticket.why(), Some(Why::Died));
-    let told = if ends || order.since.elapsed() > IMPORTS {
-        raise();
-        true
-    } else {
-        thread.unless_importing(raise)
-    };
-    thread.wake();
-    // It may sleep in an event loop of its own.
-    pyloop::interrupt(thread.ident());
-    told
+        self.sent_briefly = sent == Some(Sent::Briefly);
+        thread.wake();
+        // It may sleep in an event loop of its own.
+        pyloop::interrupt(thread.ident());
+        matches!(sent, None | Some(Sent::Yes)) || age > LONGEST
+    }
+
+    /// Takes back what was sent briefly. `false`: the job was told, or has ended.
+    fn is_untold(&mut self, py: Attached<'_>, class: &Obj<'_>) -> bool {
+        if !std::mem::take(&mut self.sent_briefly) {
+            return true;
+        }
+        let thread = self.ticket.thread();
+        thread.is_some_and(|thread| thread.take_back(py, &self.ticket, class))
+    }
 }

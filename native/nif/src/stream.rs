@@ -116,7 +116,7 @@ pub fn pump(world: &World<'_, '_>, me: &Arc<Thread>, stream: &Arc<Stream>, mut j
         Ok(items) => slice(world, stream, &mut job, &items),
         Err(failure) => End::Failed(failure),
     };
-    run::leave(world, me, &job);
+    run::leave(world, me);
     match end {
         End::Over => over(job, Ok(())),
         End::Failed(failure) => {

@@ -32,8 +32,6 @@ pub struct Ticket {
     why: AtomicU8,
     /// Something of this job went through the courier: all that follows must, too.
     couriered: AtomicBool,
-    /// An exception was sent into the running thread; it must not outlive the job.
-    raised: AtomicBool,
     /// Where it runs, while it does.
     place: Mutex<Option<Place>>,
     /// Where the caller waits for a moment before it goes to sleep.
@@ -67,7 +65,6 @@ impl Ticket {
             life: Life::default(),
             why: AtomicU8::new(0),
             couriered: AtomicBool::new(false),
-            raised: AtomicBool::new(false),
             place: Mutex::new(None),
             meet: Meet::default(),
             about: OnceLock::new(),
@@ -163,15 +160,6 @@ impl Ticket {
 
     pub fn unpark(&self) -> Option<Box<Job>> {
         lock(&self.parked).take()
-    }
-
-    pub fn set_raised(&self) {
-        // Relaxed: read by the job's own thread under the same lock (`Thread::jobs`).
-        self.raised.store(true, Ordering::Relaxed);
-    }
-
-    pub fn take_raised(&self) -> bool {
-        self.raised.swap(false, Ordering::Relaxed)
     }
 
     pub fn thread(&self) -> Option<Arc<Thread>> {

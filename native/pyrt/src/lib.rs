@@ -20,6 +20,7 @@ pub mod error;
 pub mod fill;
 pub mod flag;
 pub mod int;
+pub mod interrupt;
 pub mod kept;
 pub mod kind;
 pub mod member;

@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pyrt::{Attached, Kept, kept};
+use pyrt::{Attached, Kept, interrupt, kept};
 
 use super::nodes::Call;
 use super::stop::Stopping;
@@ -16,8 +16,8 @@ pub enum Item {
     Node(Box<Call>),
     /// Something of Python's own to be called: who hears of an end, or a cancellation.
     Call(Kept),
-    /// A function that runs, and nobody waits for.
-    Stop(Stopping),
+    /// A function that runs, and nobody waits for, since when.
+    Stop(Stopping, Instant),
 }
 
 /// What a thread does. Nodes may block; what ends them must not wait behind them.
@@ -60,7 +60,7 @@ impl Queue {
     pub fn push(&self, item: Item) {
         let duty = match item {
             Item::Node(_) => Duty::Nodes,
-            Item::Call(_) | Item::Stop(_) => Duty::Errands,
+            Item::Call(_) | Item::Stop(..) => Duty::Errands,
         };
         self.lock().lines[duty as usize].items.push_back(item);
         self.bells[duty as usize].notify_one();
@@ -105,6 +105,11 @@ impl Queue {
 
     /// The body of a thread: until there is nothing to do for a while, or the end.
     pub fn work(&self, py: Attached<'_>, duty: Duty) {
+        if duty == Duty::Errands
+            && let Err(error) = interrupt::prepare(py)
+        {
+            error.unraisable(c"the end of a graph");
+        }
         loop {
             kept::release_dropped(py);
             let next = self.lock().lines[duty as usize].items.pop_front();
@@ -120,7 +125,12 @@ impl Queue {
                         error.unraisable(c"the end of a graph");
                     }
                 }
-                Some(Item::Stop(stopping)) => stopping.interrupt(py),
+                Some(Item::Stop(stopping, since)) => {
+                    if let Some(pause) = stopping.interrupt(py, since) {
+                        py.detach(|| std::thread::sleep(pause));
+                        self.push(Item::Stop(stopping, since));
+                    }
+                }
                 None => return,
             }
         }

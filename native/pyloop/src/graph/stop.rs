@@ -1,13 +1,28 @@
 //! The end of a node that nobody waits for any more: its coroutine is cancelled, its function gets
-//! `erlang.Cancelled` where it runs.
+//! `erlang.Cancelled` where it runs, as soon as that does no harm.
 //!
 //! Thread: asked for by any; carried out attached, on a thread for errands.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use pyrt::{Attached, Kept, PyResult, call, thread};
+use pyrt::interrupt::{Manner, Sent, Spot};
+use pyrt::{Attached, Kept, PyResult, call};
 
 use super::queue::{Item, Queue};
+
+/// When a function that could not be interrupted is looked at again: at first, and after a while.
+const SOON: Duration = Duration::from_millis(1);
+const LATER: Duration = Duration::from_millis(10);
+/// For so long it is left alone while it is in a module of the standard library that has locks.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// An import that takes longer is interrupted.
+const IMPORTS: Duration = Duration::from_secs(60);
+/// What could not be interrupted by then is left to itself.
+const LONGEST: Duration = Duration::from_secs(65);
+/// For so long an exception stays that must not stay: at first, and at most.
+const BRIEFLY: Duration = Duration::from_micros(200);
+const LESS_BRIEFLY: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 enum State {
@@ -16,21 +31,26 @@ enum State {
     Idle,
     /// Nobody waits.
     Over,
-    /// A function runs on the thread of that number.
-    Runs(u64),
-    /// An exception is on its way into that thread.
-    Raised,
+    /// A function runs.
+    Runs,
     /// A coroutine that ends by calling this.
     Awaited(Kept),
 }
 
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// The function, while it runs.
+    spot: Spot,
+}
+
 /// Shared by the node and by what stops it.
 #[derive(Clone, Default)]
-pub struct Stopping(Arc<Mutex<State>>);
+pub struct Stopping(Arc<Shared>);
 
 impl Stopping {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nobody waits any more.
@@ -42,32 +62,26 @@ impl Stopping {
                 drop(state);
                 queue.push(Item::Call(cancel));
             }
-            running @ State::Runs(_) => {
-                *state = running;
+            State::Runs => {
+                *state = State::Runs;
                 drop(state);
-                queue.push(Item::Stop(self.clone()));
+                queue.push(Item::Stop(self.clone(), Instant::now()));
             }
             State::Idle | State::Over => *state = State::Over,
-            State::Raised => *state = State::Raised,
         }
     }
 
     /// Runs a function that `stop` may interrupt; nothing if it came before.
     pub fn watch<T>(&self, py: Attached<'_>, body: impl FnOnce() -> T) -> Option<T> {
-        let ident = thread::ident();
         {
             let mut state = self.lock();
             if matches!(*state, State::Over) {
                 return None;
             }
-            *state = State::Runs(ident);
+            *state = State::Runs;
         }
-        let value = body();
-        let raised = matches!(std::mem::take(&mut *self.lock()), State::Raised);
-        if raised {
-            // It may have come too late: it must not meet what the thread does next.
-            thread::raise_in(py, ident, None);
-        }
+        let value = self.0.spot.run(py, body);
+        *self.lock() = State::Idle;
         Some(value)
     }
 
@@ -82,21 +96,36 @@ impl Stopping {
         queue.push(Item::Call(cancel));
     }
 
-    /// Raises `erlang.Cancelled` in the thread that runs the function, if it still does.
-    pub fn interrupt(&self, py: Attached<'_>) {
-        if let Err(error) = self.raise(py) {
-            error.unraisable(c"the end of a graph");
+    /// Raises `erlang.Cancelled` in the thread that runs the function, if it still does. How long to wait
+    /// before the next try, where it would have done harm now.
+    pub fn interrupt(&self, py: Attached<'_>, since: Instant) -> Option<Duration> {
+        let age = since.elapsed();
+        match self.raise(py, age) {
+            Ok(true) => None,
+            Ok(false) => (age < LONGEST).then(|| (age / 8).clamp(SOON, LATER)),
+            Err(error) => {
+                error.unraisable(c"the end of a graph");
+                None
+            }
         }
     }
 
-    fn raise<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+    /// Whether there is nothing left to do.
+    fn raise<'py>(&self, py: Attached<'py>, age: Duration) -> PyResult<'py, bool> {
         let class = call::import_c(py, c"erlang._errors")?.getattr_c(c"Cancelled")?;
-        // Locked meanwhile, so that the function can't end in between; nothing of Python's runs.
-        let mut state = self.lock();
-        if let State::Runs(ident) = *state {
-            *state = State::Raised;
-            thread::raise_in(py, ident, Some(&class));
-        }
-        Ok(())
+        let manner = Manner {
+            patient: age < PATIENCE,
+            imports: age > IMPORTS,
+            briefly: false,
+        };
+        Ok(match self.0.spot.interrupt(py, &class, manner) {
+            None | Some(Sent::Yes) => true,
+            Some(Sent::No) => false,
+            Some(Sent::Briefly) => {
+                let pause = (age / 64).clamp(BRIEFLY, LESS_BRIEFLY);
+                py.detach(|| std::thread::sleep(pause));
+                !self.0.spot.take_back(py, &class)
+            }
+        })
     }
 }
