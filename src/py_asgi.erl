@@ -68,24 +68,24 @@ start(Options) ->
     %% What a server that is started again says goes nowhere.
     Starter = alias([reply]),
     case py_asgi_sup:start_server(Options#{starter => Starter}) of
-        {ok, Pid} ->
-            started(Pid, Starter, monitor(process, Pid));
+        {ok, Supervisor} ->
+            started(Supervisor, Starter, monitor(process, Supervisor));
         {error, _} = Error ->
             _ = unalias(Starter),
             Error
     end.
 
-started(Pid, Starter, Monitor) ->
+started(Supervisor, Starter, Monitor) ->
     receive
         {Starter, Result} ->
             true = demonitor(Monitor, [flush]),
-            case Result of
-                ok -> {ok, Pid};
-                {error, _} -> Result
-            end;
-        {'DOWN', Monitor, process, Pid, _Why} ->
+            Result;
+        {'DOWN', Monitor, process, Supervisor, _Why} ->
             _ = unalias(Starter),
-            {error, not_running}
+            receive
+                {Starter, Result} -> Result
+            after 0 -> {error, not_running}
+            end
     end.
 
 %% Listens no more, lets requests be answered within the option `stop_timeout', ends the rest.

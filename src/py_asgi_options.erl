@@ -55,6 +55,7 @@ defaults() ->
         port => 8000,
         backlog => 2048,
         reuse_port => false,
+        uds_mode => 8#666,
         workers => 1,
         mode => loop,
         mounts => [],
@@ -69,6 +70,7 @@ kinds() ->
         host => address,
         port => {integer, 0, 65535},
         uds => path,
+        uds_mode => {integer, 0, 8#777},
         backlog => {integer, 1, 65535},
         reuse_port => boolean,
         workers => {integer, 1, 256},
@@ -78,6 +80,7 @@ kinds() ->
         root_path => text,
         lifespan => {one_of, [auto, on, off]},
         access_log => boolean,
+        pathsend => boolean,
         server_header => text,
         max_header_size => {integer, 1, ?MOST},
         max_headers => {integer, 1, 256},
@@ -198,7 +201,8 @@ refused(Format, Args) ->
 -spec for_python(options()) -> #{atom() => term()}.
 for_python(Options) ->
     Own = [
-        starter, name, app, mounts, app_dir, workers, mode, start_timeout, host, port, uds, reuse_port
+        starter, name, app, mounts, app_dir, workers, mode, start_timeout, host, port, uds, uds_mode,
+        reuse_port
     ],
     maps:map(fun seconds/2, maps:without(Own, Options)).
 

@@ -1,11 +1,11 @@
 %% A server: has the listening sockets, and starts a worker again when its loop has died.
 %%
-%% Process: one per server, under `py_asgi_sup'. The sockets end with it.
+%% Process: one per server, under a `py_asgi_server_sup'. The sockets end with it.
 -module(py_asgi_server).
 
 -behaviour(gen_server).
 
--export([start_link/1]).
+-export([start_link/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -include_lib("kernel/include/logger.hrl").
@@ -14,6 +14,10 @@
 -define(MOST_FAILURES, 5).
 %% Milliseconds before a worker that failed is started again; doubled each time.
 -define(PAUSE, 100).
+%% How often a server that was killed tries to listen again, and the milliseconds between: its loops have
+%% copies of the socket, and end after it.
+-define(TRIES, 200).
+-define(NEXT_TRY, 50).
 
 -record(worker, {
     pid :: pid() | undefined,
@@ -34,17 +38,20 @@
     phase = starting :: starting | up | stopping
 }).
 
--spec start_link(py_asgi_options:options()) -> gen_server:start_ret().
-start_link(#{name := Name} = Options) ->
-    gen_server:start_link({local, Name}, ?MODULE, Options, []);
-start_link(Options) ->
-    gen_server:start_link(?MODULE, Options, []).
+%% `Starts' counts how often this server was started.
+-spec start_link(py_asgi_options:options(), counters:counters_ref()) -> gen_server:start_ret().
+start_link(#{name := Name} = Options, Starts) ->
+    gen_server:start_link({local, Name}, ?MODULE, {Options, Starts}, []);
+start_link(Options, Starts) ->
+    gen_server:start_link(?MODULE, {Options, Starts}, []).
 
--spec init(py_asgi_options:options()) ->
+-spec init({py_asgi_options:options(), counters:counters_ref()}) ->
     {ok, #state{}, {continue, start}} | {stop, {shutdown, py_error:reason()}}.
-init(Options) ->
+init({Options, Starts}) ->
     process_flag(trap_exit, true),
-    case py_asgi_socket:listen(Options) of
+    Tries = case counters:get(Starts, 1) of 0 -> 0; _ -> ?TRIES end,
+    ok = counters:add(Starts, 1, 1),
+    case listen(Tries, Options) of
         {ok, Sockets} ->
             Address = py_asgi_socket:address(Sockets),
             State = #state{
@@ -52,6 +59,15 @@ init(Options) ->
             },
             {ok, State, {continue, start}};
         {error, Reason} -> {stop, {shutdown, Reason}}
+    end.
+
+listen(Tries, Options) ->
+    case py_asgi_socket:listen(Options) of
+        {error, {posix, eaddrinuse}} when Tries > 0 ->
+            ok = timer:sleep(?NEXT_TRY),
+            listen(Tries - 1, Options);
+        Answer ->
+            Answer
     end.
 
 share([_], #{workers := Workers}) when Workers > 1 -> erlang:unique_integer([positive]);
@@ -116,7 +132,7 @@ handle_info(_Message, State) ->
 if_all_are_up(#state{phase = starting, workers = Workers} = State) ->
     case lists:all(fun(#worker{status = Status}) -> Status =:= up end, maps:values(Workers)) of
         true ->
-            ok = tell_starter(ok, State),
+            ok = tell_starter({ok, self()}, State),
             State#state{phase = up};
         false ->
             State

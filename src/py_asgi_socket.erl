@@ -18,7 +18,10 @@
 -spec listen(py_asgi_options:options()) -> {ok, sockets()} | {error, py_error:reason()}.
 listen(#{uds := Path} = Options) ->
     ok = forget_old(Path),
-    one([local, {ifaddr, {local, Path}}], 0, Options);
+    case one([local, {ifaddr, {local, Path}}], 0, Options) of
+        {ok, Sockets} -> allowed(file:change_mode(Path, maps:get(uds_mode, Options)), Sockets, Options);
+        {error, _} = Error -> Error
+    end;
 listen(#{host := Host, port := Port, reuse_port := Reuse, workers := Workers} = Options) ->
     case resolve(Host) of
         {ok, Family, Ip} ->
@@ -30,6 +33,12 @@ listen(#{host := Host, port := Port, reuse_port := Reuse, workers := Workers} = 
         {error, _} = Error ->
             Error
     end.
+
+allowed(ok, Sockets, _Options) ->
+    {ok, Sockets};
+allowed({error, Reason}, Sockets, Options) ->
+    ok = close(Sockets, Options),
+    {error, {posix, Reason}}.
 
 %% The next ones have the port that the first one got.
 more(0, _Settings, Sockets, _Options) ->

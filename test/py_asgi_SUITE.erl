@@ -2,6 +2,7 @@
 -module(py_asgi_SUITE).
 
 -include("py_test.hrl").
+-include_lib("kernel/include/file.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([log/2]).
@@ -15,6 +16,7 @@
     a_handler_that_crashes_is_a_500_with_its_traceback_in_the_log/1,
     a_handler_that_exits_is_a_500/1,
     a_loop_that_dies_is_replaced_on_the_same_socket/1,
+    a_server_that_is_killed_comes_back_alone/1,
     an_application_that_can_not_come_back_ends_its_server/1,
     stopping_lets_requests_be_answered/1,
     stopping_without_a_limit_lets_requests_be_answered/1,
@@ -251,6 +253,7 @@ stopping_in_a_hurry_ends_requests(_Config) ->
     {Server, Port} = serve(#{}),
     {Socket, _} = begun(Port),
     ok = py_asgi:stop(Server, 0),
+    ?assertMatch({500, _, _}, py_http:response(Socket)),
     ?assert(py_http:is_closed(Socket)),
     ok = py_test:message(<<"lifespan.shutdown">>).
 
@@ -275,11 +278,45 @@ a_unix_socket_is_served_and_removed(Config) ->
         ?assertEqual(undefined, py_asgi:port(Server)),
         ?assertMatch({ok, #{uds := <<"asgi">>}}, py_asgi:info(Server)),
         ?assertMatch({200, _, <<"hello">>}, py_http:get(<<"asgi">>, "/")),
+        ?assertEqual(8#666, mode("asgi")),
         ok = py_asgi:stop(Server),
-        ?assertNot(filelib:is_file("asgi"))
+        ?assertNot(filelib:is_file("asgi")),
+        {ok, Private} = py_asgi:serve("py_asgi_apps:app", #{uds => "asgi", uds_mode => 8#600}),
+        ?assertEqual(8#600, mode("asgi")),
+        ok = py_asgi:stop(Private)
     after
         ok = file:set_cwd(Here)
     end.
+
+a_server_that_is_killed_comes_back_alone(_Config) ->
+    {Other, OtherPort} = serve(#{}),
+    {First, Port} = serve(#{}),
+    ok = py_asgi:stop(First),
+    {ok, Server} = py_asgi:serve("py_asgi_apps:app", #{port => Port, name => asgi_to_kill}),
+    %% Its loop has a copy of the socket, and lets it go when it comes to that.
+    true = register(py_asgi_test, self()),
+    ok = py_http:send(py_http:connect(Port), "GET /busy", [], <<>>),
+    ok = py_test:message(<<"busy">>),
+    exit(Server, kill),
+    ok = py_test:eventually(fun() ->
+        Pid = whereis(asgi_to_kill),
+        is_pid(Pid) andalso Pid =/= Server andalso
+            ({ok, [up]} =:= statuses(asgi_to_kill))
+    end),
+    ?assertMatch({200, _, <<"hello">>}, py_http:get(Port, "/")),
+    ?assert(is_process_alive(Other)),
+    ?assertMatch({200, _, <<"hello">>}, py_http:get(OtherPort, "/")),
+    ok = py_asgi:stop(asgi_to_kill).
+
+statuses(Server) ->
+    case py_asgi:info(Server) of
+        {ok, #{workers := Workers}} -> {ok, [Status || #{status := Status} <- Workers]};
+        {error, _} = Error -> Error
+    end.
+
+mode(Path) ->
+    {ok, #file_info{mode = Mode}} = file:read_file_info(Path),
+    Mode band 8#777.
 
 several_workers_share_a_socket(_Config) ->
     [

@@ -9,6 +9,7 @@
     a_proxy_that_is_trusted_is_believed/1,
     requests_beyond_the_limit_are_refused/1,
     bodies_beyond_the_limit_are_refused/1,
+    pathsend_is_announced_where_it_is_asked_for/1,
     the_server_names_itself/1,
     an_address_may_be_a_tuple_or_ipv6/1
 ]).
@@ -107,6 +108,15 @@ bodies_beyond_the_limit_are_refused(_Config) ->
         ?assertMatch({200, _, _}, py_http:request(Port, <<"POST">>, "/", [], <<"0123456789">>)),
         ?assertMatch({413, _, _}, py_http:request(Port, <<"POST">>, "/", [], <<"0123456789a">>))
     end).
+
+pathsend_is_announced_where_it_is_asked_for(_Config) ->
+    [
+        served("py_asgi_scopes:extensions", Opts, fun(Port) ->
+            {200, _, Told} = py_http:get(Port, "/"),
+            ?assertEqual(Wanted, nomatch =/= binary:match(Told, <<"http.response.pathsend">>))
+        end)
+     || {Opts, Wanted} <- [{#{}, false}, {#{pathsend => true}, true}]
+    ].
 
 the_server_names_itself(_Config) ->
     served(#{server_header => <<"beam">>}, fun(Port) ->

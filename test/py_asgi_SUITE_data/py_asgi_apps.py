@@ -1,6 +1,7 @@
 """Applications that the suite serves."""
 
 import asyncio
+import time
 
 import erlang
 
@@ -40,6 +41,13 @@ def tell(what):
 
 async def hello(scope, receive, send):
     await respond(send, b"hello", headers=[(b"content-type", b"text/plain")])
+
+
+async def busy(scope, receive, send):
+    """Keeps its loop from everything else, and so from letting the socket go."""
+    tell("busy")
+    time.sleep(1)
+    await respond(send, b"late")
 
 
 async def state(scope, receive, send):

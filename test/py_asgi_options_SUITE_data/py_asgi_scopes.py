@@ -14,3 +14,8 @@ async def waits(scope, receive, send):
     erlang.send("py_asgi_options_test", box.pid)
     await box.areceive()
     await app(scope, receive, send)
+
+
+async def extensions(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": repr(scope["extensions"]).encode()})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
-import logging
 import os
 import signal
 import sys
@@ -18,7 +17,7 @@ from erlang.serve._load import load
 from erlang.serve._options import Options
 from erlang.serve._server import Server
 from erlang.serve._supervise import Supervisor, address_text, listen, say
-from erlang.serve._worker import LOG_FORMAT, TOLD_IN_A_SENTENCE
+from erlang.serve._worker import TOLD_IN_A_SENTENCE, configure_logging
 
 #: No server of a node has this number.
 SHARE = -1
@@ -26,12 +25,14 @@ HELP = {
     "host": "the address to listen on",
     "port": "the port; 0 for any free one",
     "uds": "the path of a Unix socket, in place of host and port",
+    "uds_mode": "the permissions of that path, in octal",
     "fd": "the descriptor of a listening socket, in place of host and port",
     "backlog": "connections that may wait to be accepted",
     "reuse_port": "several processes listen on the same port",
     "root_path": "the path under which a proxy shows the application",
     "lifespan": "whether the application has a lifespan",
     "access_log": "one line per request",
+    "pathsend": "tell applications that they may send files by path, past all middleware",
     "server_header": "the value of the header `server`",
     "max_header_size": "bytes of a request line with its headers",
     "max_headers": "headers of a request, at most 256",
@@ -75,10 +76,17 @@ def parser() -> argparse.ArgumentParser:
         elif field.name == "lifespan":
             choices = ["auto", "on", "off"]
             parser.add_argument(flag, choices=choices, default=field.default, help=text)
+        elif field.name == "uds_mode":
+            # As `chmod` takes it, and so shown.
+            parser.add_argument(flag, type=_octal, default=f"{field.default:o}", help=text)
         else:
             number = int if kind in (int, int | None) else float if kind is float else str
             parser.add_argument(flag, type=number, default=field.default, help=text)
     return parser
+
+
+def _octal(text: str) -> int:
+    return int(text, 8)
 
 
 async def main(app: Any, options: Options) -> None:
@@ -127,7 +135,7 @@ async def supervise(order: Order, given: dict[str, Any]) -> None:
 def run(arguments: list[str] | None = None) -> int:
     given = vars(parser().parse_args(arguments))
     level = given["log_level"].upper()
-    logging.basicConfig(level=level, format=LOG_FORMAT)
+    configure_logging(level)
     sys.path.insert(0, os.path.abspath(given["app_dir"]))
     name, factory = given["app"], given["factory"]
     try:

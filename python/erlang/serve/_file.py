@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def _sent(transport: Any, file: io.FileIO, size: int, patience: float) -> 
     sent = 0
     while sent < size:
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(None if math.isinf(patience) else patience):
                 return sent + await loop.sendfile(transport, file, sent, size - sent)
         except TimeoutError:
             before, sent = sent, file.tell()

@@ -26,6 +26,7 @@ class Lifespan:
         self._answer: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._waits_for = ""
+        self._heard = False
         self.supported = False
 
     @property
@@ -43,13 +44,20 @@ class Lifespan:
             await asyncio.wait([self._task])
             raise
 
-    async def shutdown(self) -> None:
-        if not self.supported or self._task is None:
+    async def shutdown(self, timeout: float | None = None) -> None:
+        """Within `timeout` seconds, if it is given; what takes longer is cancelled."""
+        if not self.supported or self._task is None or self._task.done():
             return
-        if self._task.done():
-            return
-        await self._ask("shutdown")
-        await asyncio.wait([self._task])
+        try:
+            async with asyncio.timeout(timeout):
+                await self._ask("shutdown")
+                await asyncio.wait([self._task])
+        except TimeoutError:
+            text = "the application did not end its lifespan within %s s: it is cancelled"
+            logger.warning(text, timeout)
+            self._task.cancel()
+            # One that does not let itself be cancelled can't hold up the end.
+            await asyncio.wait([self._task], timeout=1.0)
 
     async def _ask(self, what: str) -> bool:
         """Whether the application has answered; it has not if it knows no lifespan."""
@@ -63,7 +71,11 @@ class Lifespan:
             return True
         error = self._task.exception()
         if what == "startup" and self._mode == "auto":
-            logger.debug("the application has no lifespan", exc_info=error)
+            if self._heard and error is not None:
+                text = "the application raised at its start, and is served without a lifespan"
+                logger.warning(text, exc_info=error)
+            else:
+                logger.debug("the application has no lifespan", exc_info=error)
             return False
         if error is None:
             raise LifespanFailed(f"the application returned without an answer to {what}")
@@ -75,7 +87,12 @@ class Lifespan:
             "asgi": {"version": "3.0", "spec_version": "2.0"},
             "state": self._state,
         }
-        await self._app(scope, self._events.get, self._send)
+        await self._app(scope, self._receive, self._send)
+
+    async def _receive(self) -> dict[str, Any]:
+        # Whoever wants to hear of it has a lifespan.
+        self._heard = True
+        return await self._events.get()
 
     async def _send(self, message: dict[str, Any]) -> None:
         kind, answer = message["type"], self._answer

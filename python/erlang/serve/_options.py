@@ -16,6 +16,8 @@ class Options:
     port: int = 8000
     #: The path of a Unix socket, in place of host and port.
     uds: str | None = None
+    #: Who may connect to it: the permissions of that path.
+    uds_mode: int = 0o666
     #: The descriptor of a listening socket, in place of host and port.
     fd: int | None = None
     backlog: int = 2048
@@ -26,6 +28,8 @@ class Options:
     #: "auto": an application that raises on it has none.
     lifespan: Literal["auto", "on", "off"] = "auto"
     access_log: bool = True
+    #: Tells applications that they may send files by path, past all middleware.
+    pathsend: bool = False
     #: The value of the header ``server``; none if empty.
     server_header: str = ""
     #: Bytes of a request line with its headers; more is 414 or 431.
@@ -64,6 +68,8 @@ class Options:
             raise ValueError("max_headers must be from 1 to 256")
         if self.root_path and (self.root_path[0] != "/" or self.root_path[-1] == "/"):
             raise ValueError("root_path must begin with a slash and not end with one")
+        if not 0 <= self.uds_mode <= 0o777:
+            raise ValueError("uds_mode must be from 0 to 0o777")
         if self.private_key is not None and self.certificate is None:
             raise ValueError("private_key needs a certificate")
 
@@ -72,8 +78,9 @@ class Options:
         extensions: dict[str, Any] = {
             "http.response.early_hint": {},
             "http.response.trailers": {},
-            "http.response.pathsend": {},
         }
+        if self.pathsend:
+            extensions["http.response.pathsend"] = {}
         return {
             **dataclasses.asdict(self),
             "extensions": extensions,

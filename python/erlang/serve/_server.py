@@ -26,6 +26,12 @@ logger = logging.getLogger("erlang.serve")
 access_logger = logging.getLogger("erlang.serve.access")
 
 
+#: Seconds that an application has to end when it was told to do so at once.
+LATEST = 3.0
+#: Seconds that the end of a lifespan has at least.
+LEAST = 2.0
+
+
 class Server:
     """Serves one application on the running loop."""
 
@@ -52,7 +58,7 @@ class Server:
         try:
             await self._listen(loop)
         except BaseException:
-            await self._lifespan.shutdown()
+            await self._lifespan.shutdown(self.options.stop_timeout)
             raise
 
     def _native_options(self) -> dict[str, Any]:
@@ -65,6 +71,7 @@ class Server:
         common: dict[str, Any] = {"backlog": options.backlog, "ssl": self._secure}
         if options.uds is not None:
             self._listener = await loop.create_unix_server(factory, options.uds, **common)
+            os.chmod(options.uds, options.uds_mode)
         elif options.fd is not None:
             sock = self._socket(options.fd)
             if sock.family == socket.AF_UNIX:
@@ -141,8 +148,11 @@ class Server:
     async def _end(self, lifespan: Lifespan, begun: tuple[asyncio.Task[None], ...]) -> None:
         if begun:
             await asyncio.wait(begun, timeout=self.options.stop_timeout)
+            # WebSockets have no end of their own.
+            self._core.restart(begun)
+            await asyncio.wait(begun, timeout=LATEST)
         try:
-            await lifespan.shutdown()
+            await lifespan.shutdown(self.options.stop_timeout)
         except LifespanFailed:
             logger.exception("the old application did not stop as it should")
 
@@ -157,6 +167,8 @@ class Server:
                 os.unlink(self.options.uds)
         if timeout is None:
             timeout = self.options.stop_timeout
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
         try:
             await asyncio.wait_for(self._drain(), timeout)
         except TimeoutError:
@@ -164,8 +176,8 @@ class Server:
                 logger.warning("some requests were not answered within %s s: they end now", timeout)
             await self._abort()
         if self._endings:
-            await asyncio.wait(self._endings)
-        await self._lifespan.shutdown()
+            await asyncio.wait(self._endings, timeout=max(end - loop.time(), LEAST))
+        await self._lifespan.shutdown(max(end - loop.time(), LEAST))
 
     async def _drain(self) -> None:
         self._empty = asyncio.get_running_loop().create_future()
@@ -173,12 +185,15 @@ class Server:
         await self._empty
 
     async def _abort(self) -> None:
-        self._empty = asyncio.get_running_loop().create_future()
-        self._core.abort()
-        self._core.stop()
-        with suppress(TimeoutError):
-            # An application that does not let itself be cancelled can't hold up the end.
-            await asyncio.wait_for(self._empty, 5.0)
+        # What was not answered is a 500; who does not take that, or has no end, is left.
+        for end in (self._core.cancel, self._core.abort):
+            self._empty = asyncio.get_running_loop().create_future()
+            end()
+            self._core.stop()
+            with suppress(TimeoutError):
+                # An application that does not let itself be cancelled can't hold up the end.
+                await asyncio.wait_for(self._empty, LATEST)
+                return
 
     # What the native part calls.
 

@@ -32,6 +32,7 @@ def listen(options: Options, count: int) -> list[socket.socket]:
                 os.unlink(options.uds)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(options.uds)
+        os.chmod(options.uds, options.uds_mode)
         listener.listen(options.backlog)
         return [listener]
     found = socket.getaddrinfo(

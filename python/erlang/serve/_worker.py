@@ -25,6 +25,18 @@ TOLD_IN_A_SENTENCE = (AppNotFound, LifespanFailed, OSError, ValueError)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
+def configure_logging(level: str) -> None:
+    """For the server's own loggers only: how the application logs is its own business."""
+    logger = logging.getLogger("erlang.serve")
+    logger.setLevel(level)
+    # Workers that are threads have the same one.
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(LOG_FORMAT))
+        logger.addHandler(handler)
+    logger.propagate = False
+
+
 async def _serve(app: Any, order: dict[str, Any]) -> None:
     ready, stop = order["ready"], order["stop"]
     server = Server(app, Options(**order["options"]), order["share"])
@@ -50,7 +62,7 @@ def work(text: str) -> None:
     order = json.loads(text)
     ready, stop = order["ready"], order["stop"]
     try:
-        logging.basicConfig(level=order["log_level"], format=LOG_FORMAT)
+        configure_logging(order["log_level"])
         app = load(order["app"], factory=order["factory"])
         erlang.run(_serve(app, order))
     except Exception as error:

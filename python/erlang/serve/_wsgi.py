@@ -38,6 +38,11 @@ class Wsgi:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="wsgi")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await receive()
+            # Before the accept: a 403.
+            await send({"type": "websocket.close"})
+            return
         if scope["type"] != "http":
             raise RuntimeError(f"a WSGI application has no {scope['type']}")
         loop = asyncio.get_running_loop()

@@ -85,3 +85,32 @@ def test_what_can_not_be_served_is_told_in_a_sentence(command, folder, arguments
     )
     assert done.returncode == 1
     assert said in done.stderr
+
+
+LOGGING_APP = """
+import logging
+
+logging.basicConfig(level="INFO", format="root %(name)s %(message)s")
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        raise NotImplementedError
+    logging.getLogger("mine").info("here")
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--workers", "2"]])
+def test_logging_of_the_application_is_its_own(served, folder, arguments):
+    (folder / "logging_app.py").write_text(LOGGING_APP)
+    with served(folder, "logging_app:app", *arguments) as (address, process):
+        with urllib.request.urlopen(address) as response:
+            assert response.status == 200
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read()
+        process.wait()
+    assert [line for line in rest.splitlines() if "here" in line] == ["root mine here"]
+    # Once, and in the server's own form.
+    (line,) = [line for line in rest.splitlines() if '"GET / HTTP/1.1" 200' in line]
+    assert "INFO erlang.serve.access" in line

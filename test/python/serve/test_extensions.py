@@ -102,7 +102,7 @@ def test_a_file_is_sent_by_its_path(our_host, tmp_path, size):
         await send({"type": "http.response.pathsend", "path": str(file)})
 
     async def main():
-        async with our_host.serve(app, lifespan="off") as peer:
+        async with our_host.serve(app, lifespan="off", pathsend=True) as peer:
             wire = await peer.connect()
             head = await wire.ask(b"HEAD / HTTP/1.1\r\nHost: test\r\n\r\n", head=True)
             first = await wire.get("/")

@@ -159,6 +159,7 @@ def test_stop_ends_what_does_not_end_in_time(our_host, caplog):
             wire.send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")
             await started.wait()
             await peer.server.stop(0.01)
+            assert (await wire.response()).status == 500
             assert await wire.is_closed()
             return await ended
 

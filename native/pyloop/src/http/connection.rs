@@ -179,7 +179,10 @@ impl Connection {
         let Some(transport) = self.transport.get(py) else {
             return Ok(());
         };
-        if !transport.call_method(c"can_write_eof", &[])?.is_truthy()? {
+        // All of a request was read, and no other will be: there is nothing to wait for.
+        let alone =
+            self.server(py).live.draining.get() && matches!(self.phase.get(), Phase::Answer);
+        if alone || !transport.call_method(c"can_write_eof", &[])?.is_truthy()? {
             return self.close(py);
         }
         transport.call_method(c"write_eof", &[])?;
@@ -203,6 +206,20 @@ impl Connection {
         match self.request.get(py) {
             None => self.close(py),
             Some(request) => Request::of(&request).stop(&request),
+        }
+    }
+
+    /// Its WebSocket is closed if one of these tasks serves it.
+    pub fn restart<'py>(&self, py: Attached<'py>, tasks: &[Obj<'py>]) -> PyResult<'py, ()> {
+        let Some(request) = self.request.get(py) else {
+            return Ok(());
+        };
+        let own = Request::of(&request);
+        match (&own.socket, self.server(py).task(py, own.task.get())) {
+            (Some(session), Some(task)) if tasks.iter().any(|other| other.is(&task)) => {
+                super::ws::stop(own, session, py)
+            }
+            _ => Ok(()),
         }
     }
 

@@ -201,6 +201,12 @@ impl Server {
         tasks.values().map(|member| member.obj(py)).collect()
     }
 
+    /// The task of that number, while it runs.
+    pub fn task<'py>(&self, py: Attached<'py>, number: u64) -> Option<Obj<'py>> {
+        let tasks = self.live.tasks.borrow();
+        tasks.get(&number).map(|member| member.obj(py))
+    }
+
     fn set_date(&self) {
         let date = httpdate::fmt_http_date(SystemTime::now());
         *self.live.date.borrow_mut() = format!("date: {date}\r\n");

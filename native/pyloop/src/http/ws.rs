@@ -316,7 +316,7 @@ pub fn look_at_time<'py>(
     let silent = config.ping_ticks > 0 && waited > config.ping_ticks;
     match state {
         State::Closing | State::Closed if waited > LINGER_TICKS => connection.abort(this),
-        State::Open if pinged && waited > config.ping_ticks + config.pong_ticks => {
+        State::Open if pinged && waited > config.ping_ticks.saturating_add(config.pong_ticks) => {
             session.borrow_mut().end = Some((code::FAILED, "no answer to a ping".to_owned()));
             connection.abort(this)
         }

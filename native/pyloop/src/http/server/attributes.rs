@@ -18,7 +18,7 @@ use crate::visit::Visitors;
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 12] = [
+pub(super) static METHODS: [Function; 14] = [
     method!(
         Server,
         c"start",
@@ -63,9 +63,21 @@ pub(super) static METHODS: [Function; 12] = [
     ),
     method!(
         Server,
+        c"restart",
+        restart,
+        c"restart(tasks)\n--\n\nCloses the WebSockets that these tasks serve."
+    ),
+    method!(
+        Server,
+        c"cancel",
+        cancel,
+        c"cancel()\n--\n\nCancels what runs for requests; connections end with their answers."
+    ),
+    method!(
+        Server,
         c"abort",
         abort,
-        c"abort()\n--\n\nEnds all connections and cancels what runs for them."
+        c"abort()\n--\n\nEnds all connections."
     ),
     method!(
         Server,
@@ -179,13 +191,31 @@ fn stop<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
     Ok(Obj::none(py))
 }
 
+fn restart<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let tasks = args.want(0, "tasks")?;
+    let mut ending = Vec::new();
+    let given = tasks.iter()?;
+    while let Some(task) = given.next()? {
+        ending.push(task);
+    }
+    for connection in server.all(py) {
+        Connection::of(&connection).restart(py, &ending)?;
+    }
+    Ok(Obj::none(py))
+}
+
+fn cancel<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    for task in server.running(args.py()) {
+        task.call_method(c"cancel", &[])?;
+    }
+    Ok(Obj::none(args.py()))
+}
+
 fn abort<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
     let py = args.py();
     for connection in server.all(py) {
         Connection::of(&connection).abort(&connection)?;
-    }
-    for task in server.running(py) {
-        task.call_method(c"cancel", &[])?;
     }
     Ok(Obj::none(py))
 }

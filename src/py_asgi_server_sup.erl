@@ -1,0 +1,27 @@
+%% One server and nothing else: how often it is started again is no other server's business. Ends with it.
+-module(py_asgi_server_sup).
+
+-behaviour(supervisor).
+
+-export([start_link/1]).
+-export([init/1]).
+
+%% Milliseconds beyond its `stop_timeout' that a server has to end.
+-define(MORE, 10_000).
+
+-spec start_link(py_asgi_options:options()) -> supervisor:startlink_ret().
+start_link(Options) ->
+    supervisor:start_link(?MODULE, Options).
+
+-spec init(py_asgi_options:options()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init(#{stop_timeout := Stop} = Options) ->
+    Server = #{
+        id => server,
+        start => {py_asgi_server, start_link, [Options, counters:new(1, [])]},
+        %% One that was stopped, or whose application does not start any more, stays away.
+        restart => transient,
+        significant => true,
+        shutdown => Stop + ?MORE
+    },
+    Flags = #{strategy => one_for_one, intensity => 5, period => 60, auto_shutdown => any_significant},
+    {ok, {Flags, [Server]}}.
