@@ -174,7 +174,9 @@ stopped(Ref, Slot, Job, Why) ->
     end.
 
 next_piece(From, Tag, #run{body = {feeder, Pid}} = Run) ->
-    From ! {Tag, {ask, Pid}},
+    %% We are linked to it. Were whoever asked to watch it, too, and hear of its end first, the
+    %% application would be told of a disconnect.
+    From ! {Tag, {ask_feeder, Pid}},
     Run;
 next_piece(From, Tag, #run{body = Pid} = Run) when is_pid(Pid) ->
     %% It answers for itself; whoever asked watches it.
@@ -217,14 +219,15 @@ ask(Runner, Ref, Question) ->
         end,
     true = demonitor(Tag, [flush]),
     case Answer of
-        {ask, Pid} -> piece(asked(Pid, Runner));
+        {ask, Pid} -> piece(asked(Pid, monitor(process, Pid), Runner));
+        {ask_feeder, Pid} -> piece(asked(Pid, make_ref(), Runner));
         {piece, Piece} -> piece(Piece);
         _ -> Answer
     end.
 
-%% Who has the body may never answer: the end of the request ends the wait, too.
-asked(Pid, Runner) ->
-    Tag = monitor(process, Pid),
+%% Who has the body may never answer: the end of the request ends the wait, too. `Tag' is a monitor where
+%% the end of that process is to be heard.
+asked(Pid, Tag, Runner) ->
     Request = monitor(process, Runner),
     Pid ! {asgi_body, self(), Tag},
     Piece =

@@ -28,6 +28,7 @@
     a_request_that_was_killed_is_an_error/1,
     a_fun_that_blocks_does_not_keep_the_time/1,
     a_fun_that_is_killed_ends_the_request/1,
+    only_the_request_hears_of_a_fun_that_is_killed/1,
     a_process_that_gives_no_body_keeps_nobody/1,
     a_body_that_is_no_iodata_is_named/1,
     a_request_ends_with_its_caller/1,
@@ -303,6 +304,20 @@ a_fun_that_blocks_does_not_keep_the_time(_Config) ->
 a_fun_that_is_killed_ends_the_request(_Config) ->
     Killed = fun() -> exit(self(), kill) end,
     {ok, Ref} = py_asgi:run_async(?APP, echo, #{}, Killed),
+    ?assertEqual({error, {bad_argument, {body, killed}}}, py_asgi:await_response(Ref, infinity)).
+
+%% The request hears of it last, and its application is not told of a disconnect meanwhile.
+only_the_request_hears_of_a_fun_that_is_killed(_Config) ->
+    Test = self(),
+    Waits = fun() -> Test ! {feeds, self()}, receive never -> ok end end,
+    {ok, Ref} = py_asgi:run_async(?APP, echo, #{}, Waits),
+    {feeds, Feeder} = py_test:message(),
+    {links, [Runner]} = process_info(Feeder, links),
+    true = erlang:suspend_process(Runner),
+    exit(Feeder, kill),
+    %% An application that was told something would have answered by then.
+    ok = timer:sleep(200),
+    true = erlang:resume_process(Runner),
     ?assertEqual({error, {bad_argument, {body, killed}}}, py_asgi:await_response(Ref, infinity)).
 
 a_process_that_gives_no_body_keeps_nobody(_Config) ->
