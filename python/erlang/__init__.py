@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from erlang import _native as _native
 from erlang._errors import Cancelled, ErlangError, NotInNode
 from erlang._native import Atom, Fun, Pid, Port, Ref, register_constructor, register_converter
+from erlang._native import __version__ as __version__
 
 # As `typing` has it: importing that costs more than all else that is needed at the start.
 TYPE_CHECKING = False
@@ -42,6 +43,8 @@ try:
     from erlang import _node
 except ImportError:
     from erlang import _no_node as _node  # type: ignore[no-redef]
+
+_IN_NODE = _node.__name__ != "erlang._no_node"
 
 # The pid of a task's mailbox.
 _own_pid: ContextVar[Pid] = ContextVar("erlang.own_pid")
@@ -165,6 +168,22 @@ _LATER = {
 }
 
 
+def __dir__() -> list[str]:
+    """What there is: also names that are imported when they are used."""
+    return sorted({*globals(), *_LATER, *_PARTS} - {"TYPE_CHECKING", "annotations"})
+
+
+def _absent(name: str) -> str:
+    from difflib import get_close_matches
+
+    text = f"module 'erlang' has no attribute {name!r}"
+    if name.startswith("_"):
+        return text
+    if near := get_close_matches(name, __dir__(), 1):
+        text += f": did you mean {near[0]!r}?"
+    return text + " (Functions of Erlang can be called inside an Erlang node only.)"
+
+
 # Modules of this package; an Erlang function of such a name is called with `erlang.call`.
 _PARTS = frozenset({"dag", "pg", "reactor", "serve"})
 
@@ -177,8 +196,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_LATER[name]), name)
         globals()[name] = value
         return value
-    if name.startswith("_"):
-        raise AttributeError(f"module 'erlang' has no attribute {name!r}")
+    if name.startswith("_") or not _IN_NODE:
+        raise AttributeError(_absent(name), name=name, obj=sys.modules[__name__])
 
     def function(*args: object) -> Any:
         return call(name, *args)

@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
+__version__: str
+
 class Atom(str):
     def __new__(cls, name: str, /) -> Atom: ...
 

@@ -29,11 +29,14 @@ def row(name: str, ours: list[float], base: list[float]) -> measure.Row:
     return measure.Row(name, {OURS: ours, BASE: base})
 
 
-def test_a_ratio_is_of_one_round_and_above_one_is_ahead() -> None:
+def test_a_ratio_is_of_one_round_and_says_which_is_faster() -> None:
     made = row("UDP, 1k", [1.0, 2.0, 4.0], [3.0, 8.0, 8.0])
     assert made.times_better(OURS, BASE) == 3.0
-    assert "asyncio 3.00x ahead" in report.line(made, [OURS, BASE])
-    assert "asyncio 0.50x behind" in report.line(row("x", [2.0], [1.0]), [OURS, BASE])
+    assert "3.0x faster than asyncio" in report.line(made, [OURS, BASE])
+    assert "2.0x slower than asyncio" in report.line(row("x", [2.0], [1.0]), [OURS, BASE])
+    assert "1.25x faster than asyncio" in report.line(row("x", [4.0], [5.0]), [OURS, BASE])
+    assert "1.00x faster than asyncio" in report.line(row("x", [1.0], [0.999]), [OURS, BASE])
+    assert "3.0x less than asyncio" in report.line(row("memory", [1.0], [3.0]), [OURS, BASE])
     assert "uvloop can't" in report.line(made, [OURS, BASE, "uvloop"])
     assert "2.00x asyncio (2 rows)" in report.means(
         [row("a", [1.0], [1.0]), row("b", [1.0], [4.0]), row("memory", [1.0], [9.0])], [OURS, BASE]

@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+import pathlib
+import tomllib
 from collections.abc import Callable
 
 import pytest
@@ -65,3 +67,22 @@ def test_a_coroutine_runs_on_our_loop() -> None:
         return type(asyncio.get_running_loop()).__name__
 
     assert erlang.run(main()) == "ErlangEventLoop"
+
+
+def test_the_package_lists_what_it_has() -> None:
+    names = dir(erlang)
+    for name in ("call", "run", "new_event_loop", "ErlangEventLoop", "dag", "serve", "Atom"):
+        assert name in names
+    assert all(hasattr(erlang, name) for name in names if name != "run_trio")
+    project = tomllib.loads((pathlib.Path(__file__).parents[2] / "Cargo.toml").read_text())
+    assert erlang.__version__ == project["workspace"]["package"]["version"]
+
+
+def test_a_name_that_is_not_there_is_no_attribute_and_a_typo_is_told() -> None:
+    assert not hasattr(erlang, "anything")
+    with pytest.raises(AttributeError, match=r"did you mean 'new_event_loop'\?"):
+        _ = erlang.new_event_lop
+    with pytest.raises(AttributeError, match="inside an Erlang node only"):
+        _ = erlang.anything
+    with pytest.raises(AttributeError, match=r"has no attribute '_anything'$"):
+        _ = erlang._anything

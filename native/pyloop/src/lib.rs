@@ -36,6 +36,8 @@ impl Module for State {
     const DOC: &'static std::ffi::CStr = c"The native part of the package erlang.";
 
     fn init<'py>(module: &Obj<'py>) -> PyResult<'py, Self> {
+        let version = Obj::text(module.py(), env!("CARGO_PKG_VERSION"))?;
+        module.setattr_c(c"__version__", &version)?;
         let types = etf::Types::make(module)?;
         let loops = types::Types::make(module)?;
         let graphs = graph::Classes::make(module)?;

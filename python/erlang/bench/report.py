@@ -23,31 +23,35 @@ def shown(row: Row, figure: float | None) -> str:
     return f"{figure:,.{digits}f} µs"
 
 
-def side(better: float) -> str:
-    """Even, as it is shown, is not behind."""
-    return "ahead" if round(better, 2) >= 1 else "behind"
-
-
 def against(row: Row, loop: str) -> str:
-    """`uvloop 1.21x ahead`, or that it can't."""
+    """`1.21x faster than uvloop`, or that it can't."""
     better = row.times_better(OURS, loop)
     if better is None:
         return f"{loop} can't"
-    return f"{loop} {better:.2f}x {side(better)}"
+    fast, slow = ("faster", "slower") if row.is_cpu else ("less", "more")
+    # Even, as it is shown, is not slower.
+    if round(better, 2) >= 1:
+        return f"{times(better)} {fast} than {loop}"
+    return f"{times(1 / better)} {slow} than {loop}"
+
+
+def times(ratio: float) -> str:
+    """`7.3x`, `1.21x`"""
+    return f"{ratio:.2f}x" if ratio < 2 else f"{ratio:.1f}x"
 
 
 def head(loops: Sequence[str]) -> str:
     others = ", ".join(loop for loop in loops if loop != OURS)
     return (
         f"{'what one costs':34} {'ours':>10} {'asyncio':>10}   "
-        f"times less than {others}; x of one run, above 1 is ahead"
+        f"in how much less, or more, than {others}: ratios of one run"
     )
 
 
 def line(row: Row, loops: Sequence[str], more: Sequence[str] = ()) -> str:
     """One row of the table; `more` is what the caller has to say of it."""
     costs = f"{row.name:34} {shown(row, row.figure(OURS)):>10} {shown(row, row.figure(BASE)):>10}"
-    parts = [f"{against(row, loop):22}" for loop in loops if loop != OURS]
+    parts = [f"{against(row, loop):26}" for loop in loops if loop != OURS]
     return "   ".join([costs, *parts, *more]).rstrip()
 
 

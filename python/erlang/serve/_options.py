@@ -64,6 +64,8 @@ class Options:
     private_key_password: str | None = None
 
     def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f"port must be from 0 to 65535, got {self.port}")
         if not 0 < self.max_headers <= 256:
             raise ValueError("max_headers must be from 1 to 256")
         if self.root_path and (self.root_path[0] != "/" or self.root_path[-1] == "/"):

@@ -70,6 +70,8 @@ def test_a_factory_makes_the_application(served, folder):
         (["served_app:missing"], "has no attribute 'missing'"),
         (["served_app:not_an_app"], "can't be called"),
         (["served_app:app", "--max-headers", "1000"], "max_headers must be from 1 to 256"),
+        (["served_app:app", "--port", "80000"], "port must be from 0 to 65535, got 80000"),
+        (["served_app:app", "--port", "80000", "--workers", "2"], "got 80000"),
         (["served_app:app", "--root-path", "r"], "root_path must begin with a slash"),
         (["served_app:app", "--certificate", "/no/such/file"], "No such file"),
         (["broken_app:app"], "no_such_module_at_all"),
