@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import socket
+from contextlib import closing
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
@@ -246,3 +247,30 @@ def test_a_transport_sends_a_file_between_its_writes(
         await server.wait_closed()
 
     run(loop, scenario)
+
+
+@pytest.mark.parametrize("queued", [False, True], ids=["sending", "queued"])
+@pytest.mark.parametrize("way", ["abort", "close"])
+def test_who_sends_a_file_hears_that_the_connection_was_ended(
+    pair: Any, file: IO[bytes], way: str, queued: bool
+) -> None:
+    """Our loop only: on asyncio's nobody hears of it."""
+
+    async def scenario() -> None:
+        mine, theirs = pair
+        transport, _ = await loop.create_connection(asyncio.Protocol, sock=mine)
+        if queued:
+            transport.write(bytes(SIZE))
+        sending = asyncio.create_task(loop.sendfile(transport, file))
+        # Nobody reads: it waits for the queue, or for the socket.
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not sending.done()
+        getattr(transport, way)()
+        if queued and way == "close":
+            await receive(loop, theirs, SIZE)
+        with pytest.raises((ConnectionError, RuntimeError)):
+            await sending
+
+    with closing(erlang.new_event_loop()) as loop:
+        run(loop, scenario)

@@ -380,3 +380,21 @@ def test_a_connection_leaves_nothing_behind(loop: Loop) -> None:
         assert len(os.listdir("/proc/self/fd")) <= before
 
     run(loop, main)
+
+
+def test_marks_beyond_all_numbers_are_the_largest(loop: Loop) -> None:
+    async def main() -> None:
+        mine, theirs = socket.socketpair()
+        with theirs:
+            transport, _ = await loop.create_connection(asyncio.Protocol, sock=mine)
+            for high, low in ((2**63, 0), (2**100, 2**90), (None, 2**62)):
+                transport.set_write_buffer_limits(high, low)
+                got_low, got_high = transport.get_write_buffer_limits()
+                assert got_high >= 2**63 - 1
+                assert got_low >= min(low, 2**63 - 1)
+            with pytest.raises(ValueError, match="must be >= 0"):
+                transport.set_write_buffer_limits(10, -(2**70))
+            transport.close()
+            await asyncio.sleep(0)
+
+    loop.run_until_complete(main())

@@ -34,7 +34,7 @@ impl Limits {
     /// The arguments `(high=None, low=None)`, where `usual` is the high mark that nobody asked for.
     pub(crate) fn asked<'py>(args: &Args<'_, 'py>, usual: usize) -> PyResult<'py, Self> {
         let (high, low) = (size(args, 0, "high")?, size(args, 1, "low")?);
-        let high = high.unwrap_or_else(|| low.map_or(usual as i64, |low| 4 * low));
+        let high = high.unwrap_or_else(|| low.map_or(usual as i64, |low| low.saturating_mul(4)));
         let low = low.unwrap_or(high / 4);
         if !(high >= low && low >= 0) {
             let text = format!("high ({high}) must be >= low ({low}) must be >= 0");
@@ -56,7 +56,15 @@ impl Limits {
 
 fn size<'py>(args: &Args<'_, 'py>, index: usize, name: &str) -> PyResult<'py, Option<i64>> {
     match args.get(index).or_else(|| args.keyword(name)) {
-        Some(value) if !value.is_none() => value.as_i64(),
+        Some(value) if !value.is_none() => match value.as_i64()? {
+            Some(size) => Ok(Some(size)),
+            // More than there can ever be is the most there can be.
+            None => {
+                let zero = Obj::int(args.py(), 0)?;
+                let large = value.call_method(c"__gt__", &[&zero])?.is_truthy()?;
+                Ok(Some(if large { i64::MAX } else { i64::MIN }))
+            }
+        },
         _ => Ok(None),
     }
 }

@@ -162,6 +162,20 @@ impl LoopCore {
         Ok(future)
     }
 
+    /// The futures of all that waits for a socket that is about to be closed.
+    pub(crate) fn take_waits<'py>(&self, py: Attached<'py>, fd: RawFd) -> Vec<Obj<'py>> {
+        let waits = self.reactor(|reactor| match reactor.source_mut(self.key_of(fd)?)? {
+            Source::Waits(waits) => Some((
+                std::mem::take(&mut waits.reads),
+                std::mem::take(&mut waits.writes),
+            )),
+            _ => None,
+        });
+        let (reads, writes) = waits.unwrap_or_default();
+        let ops = reads.iter().chain(&writes);
+        ops.map(|op| op.future.obj(py)).collect()
+    }
+
     /// A user's socket is ready: each way that is, until it would wait again.
     pub(super) fn socket_ready<'py>(
         &self,

@@ -4,8 +4,9 @@
 
 use pyrt::error::Builtin;
 use pyrt::running::in_context;
-use pyrt::{Obj, PyError, PyResult};
+use pyrt::{Attached, Obj, PyError, PyResult};
 use reactor::Readiness;
+use rustix::io::Errno;
 
 use super::Stream;
 use crate::channel::Life;
@@ -83,12 +84,29 @@ impl Stream {
     fn release<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
         self.tls.set(None);
+        self.fail_waiters(py)?;
         self.close_own();
         self.channel.close_file(py)?;
         if let Some(server) = self.rare.server.take(py) {
             let detach = self.channel.core(py).types.names._detach_transport.get(py);
             let event_loop = self.channel.event_loop.obj(py);
             event_loop.call_named(&detach, [&server, this])?;
+        }
+        Ok(())
+    }
+
+    /// `sendfile` waits for the queue, or for the socket itself: neither will be ready any more.
+    fn fail_waiters<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+        let mut waiters = match self.channel.has_fd() {
+            true => self.channel.core(py).take_waits(py, self.channel.fd()),
+            false => Vec::new(),
+        };
+        waiters.extend(self.rare.empty_waiter.get(py));
+        for waiter in waiters {
+            if !waiter.call_method(c"done", &[])?.is_truthy()? {
+                let error = PyError::from_io(py, &Errno::CONNABORTED.into());
+                waiter.call_method(c"set_exception", &[error.value()])?;
+            }
         }
         Ok(())
     }
