@@ -9,7 +9,7 @@ import sys
 import threading
 from importlib.machinery import PathFinder
 
-from erlang import _errors, _native, _node, _stdio
+from erlang import _errors, _native, _node, _stdio, _trace
 
 # Not from `typing`: it is not imported before a program does.
 TYPE_CHECKING = False
@@ -27,6 +27,7 @@ _INFO, _WARNING = 20, 30
 def start() -> None:
     """Output goes to the caller's group leader, log records to Erlang's logger."""
     _threads_outlive_calls()
+    _trace.install()
     _stdio.install(_node.write, _node.write, _node.line_begun)
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed

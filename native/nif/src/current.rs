@@ -33,6 +33,8 @@ impl Current {
 thread_local! {
     /// Python code has begun a line of output and not ended it.
     static BEGUN: Cell<bool> = const { Cell::new(false) };
+    /// Python code of this thread has called `sys.settrace` or `sys.setprofile`.
+    static TRACED: Cell<bool> = const { Cell::new(false) };
     static CURRENT: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -72,4 +74,13 @@ pub fn line_begun() {
 /// Whether a line was begun since the last time this was asked.
 pub fn take_line_begun() -> bool {
     BEGUN.replace(false)
+}
+
+pub fn traced() {
+    TRACED.set(true);
+}
+
+/// Whether it was traced or profiled since the last time this was asked.
+pub fn take_traced() -> bool {
+    TRACED.replace(false)
 }

@@ -42,6 +42,7 @@ pub struct Interp {
     native: Kept,
     cancelled: Kept,
     flush: Kept,
+    untrace: Kept,
     /// `sys._is_gil_enabled`, in the main interpreter of a free-threaded Python.
     is_gil_enabled: Option<Kept>,
     code: Mutex<CodeCache>,
@@ -76,6 +77,7 @@ impl Interp {
         let errors = call::import_c(py, c"erlang._errors")?;
         let cancelled = errors.getattr_c(c"Cancelled")?;
         let flush = call::import_c(py, c"erlang._stdio")?.getattr_c(c"flush_thread")?;
+        let untrace = call::import_c(py, c"erlang._trace")?.getattr_c(c"untrace")?;
         let Some(python) = thread::Interp::current(py) else {
             let class = pyrt::error::Builtin::RuntimeError;
             return Err(pyrt::PyError::new(py, class, "no interpreter"));
@@ -92,6 +94,7 @@ impl Interp {
             native: Kept::new(native),
             cancelled: Kept::new(cancelled),
             flush: Kept::new(flush),
+            untrace: Kept::new(untrace),
             is_gil_enabled,
             code: Mutex::new(HashMap::new()),
             exported: Exported::default(),
@@ -219,6 +222,16 @@ impl Interp {
             && let Err(error) = flush.call(&[])
         {
             error.unraisable(c"flushing output");
+        }
+    }
+
+    /// Ends the tracing and profiling that the job of this thread has begun.
+    pub fn untrace(&self, py: Attached<'_>) {
+        if current::take_traced()
+            && let Some(untrace) = self.untrace.get(py)
+            && let Err(error) = untrace.call(&[])
+        {
+            error.unraisable(c"ending a trace");
         }
     }
 

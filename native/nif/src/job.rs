@@ -18,9 +18,10 @@ use crate::given::Given;
 use crate::pool::Pool;
 use crate::refs::Decodes;
 use crate::release;
-use crate::slot::Slot;
+use crate::slot::{Namespace, Slot};
 use crate::stream::{Running, Stream};
 use crate::ticket::Ticket;
+use crate::vars::Vars;
 use crew::sync::lock;
 
 /// What a job does. The numbers are those of `py_nif.hrl`.
@@ -202,6 +203,18 @@ pub struct Order {
 }
 
 impl Job {
+    /// The names and variables it sees: its context's, or those of its calling process.
+    pub fn namespace(&self) -> &Namespace {
+        match &self.pool.namespace {
+            Some(namespace) => namespace,
+            None => self.slot.namespace(),
+        }
+    }
+
+    pub fn vars(&self) -> &Arc<Vars> {
+        self.namespace().vars()
+    }
+
     /// A job with an empty payload; `fill` comes next.
     pub fn new(order: Order) -> Box<Self> {
         if let Some(mut job) = order.slot.take_spare() {

@@ -55,6 +55,7 @@ mod subinterp;
 mod submit;
 mod task;
 mod ticket;
+mod vars;
 mod watch;
 mod worker;
 

@@ -25,7 +25,7 @@ pub struct NodeModule {
     cancelled: Kept,
 }
 
-static FUNCTIONS: [Function; 12] = [
+static FUNCTIONS: [Function; 13] = [
     function!(
         c"call",
         call_,
@@ -76,6 +76,11 @@ static FUNCTIONS: [Function; 12] = [
         c"sleep",
         py_output::sleep,
         c"sleep(seconds): blocks this thread, the GIL released"
+    ),
+    function!(
+        c"tracing",
+        py_output::tracing,
+        c"tracing(original, function): calls it; what it sets ends with the job"
     ),
     END,
 ];

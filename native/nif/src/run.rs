@@ -22,6 +22,7 @@ use crate::runtime;
 use crate::stream;
 use crate::stream_task;
 use crate::ticket::Why;
+use crate::vars;
 
 type Outcome<'py> = Result<Obj<'py>, Failure<'py>>;
 
@@ -43,12 +44,17 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
         let _ = contain("stream", || stream::pump(world, me, &stream, job));
         return fork::end_if_child();
     }
-    let outcome = contain("job", || {
-        // Threads and tasks that the job starts inherit it.
-        let _apart = job.ticket.about().map(|_| own_context(world, &job));
-        execute(world, &mut job)
-    });
+    let inside = match vars::enter(world.py, &job) {
+        Ok(inside) => inside,
+        Err(error) => {
+            leave(world, me);
+            return reply::answer(world, job, Err(error.into()));
+        }
+    };
+    let outcome = contain("job", || execute_about(world, &mut job));
     fork::end_if_child();
+    // With its answer the process may call again, and finds what it has set.
+    let _inside = inside.leave_own();
     leave(world, me);
     let outcome = match outcome {
         Ok(Ok(value)) if event_loop::is_to_be_awaited(&job, &value) => {
@@ -60,11 +66,16 @@ pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
     reply::answer(world, job, outcome);
 }
 
-/// A context of its own, in which the job is the current one; ends with what this gives.
-fn own_context<'py>(world: &World<'_, 'py>, job: &Job) -> Option<Apart<'py>> {
-    let apart = Apart::enter(world.py).ok()?;
-    world.interp.tasks.enter(world.py, job).ok()?;
-    Some(apart)
+/// Runs the job. If its caller has said something about it, threads and tasks that it starts inherit that.
+fn execute_about<'py>(world: &World<'_, 'py>, job: &mut Job) -> Outcome<'py> {
+    if job.ticket.about().is_none() {
+        return execute(world, job);
+    }
+    let tasks = &world.interp.tasks;
+    let token = tasks.enter(world.py, job)?;
+    let outcome = execute(world, job);
+    tasks.leave(world.py, token)?;
+    outcome
 }
 
 /// Runs a job of the process that runs this thread's callback, on top of what the thread does.
@@ -90,6 +101,7 @@ pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
 /// The job no longer runs on this thread.
 pub fn leave(world: &World<'_, '_>, me: &Arc<Thread>) {
     world.interp.flush_line(world.py);
+    world.interp.untrace(world.py);
     me.pop_job(world.py);
 }
 
@@ -169,11 +181,7 @@ fn eval<'py>(world: &World<'_, 'py>, job: &mut Job, kind: Source) -> Outcome<'py
 
 /// The names this job sees: its context's, or those of its calling process.
 fn namespace<'py>(py: Attached<'py>, job: &Job) -> Result<Obj<'py>, Failure<'py>> {
-    let namespace = match &job.pool.namespace {
-        Some(namespace) => namespace,
-        None => job.slot.namespace(),
-    };
-    Ok(namespace.get(py)?)
+    Ok(job.namespace().get(py)?)
 }
 
 /// Where a function is looked for.
@@ -235,7 +243,7 @@ pub fn find_in<'py>(
     }
     let mut found = module;
     for part in name.split('.') {
-        found = found.getattr(&Obj::interned(world.py, part)?)?;
+        found = found.getattr(&Obj::text(world.py, part)?)?;
     }
     Ok(found)
 }

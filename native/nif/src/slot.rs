@@ -14,6 +14,7 @@ use crate::here::Thread;
 use crate::job::Job;
 use crate::release;
 use crate::ticket::Ticket;
+use crate::vars::Vars;
 use crew::sync::lock;
 use crew::{Company, Patience};
 
@@ -43,9 +44,13 @@ pub struct Slot {
     last_error: Mutex<Option<Vec<u8>>>,
 }
 
-/// A dict of names in the main interpreter, made when first needed.
+/// What a process, or a context, has in an interpreter.
 #[derive(Default)]
-pub struct Namespace(Mutex<Option<Arc<Kept>>>);
+pub struct Namespace {
+    /// A dict of names, made when first needed.
+    names: Mutex<Option<Arc<Kept>>>,
+    vars: Arc<Vars>,
+}
 
 #[rustler::resource_impl]
 impl Resource for Slot {
@@ -57,6 +62,7 @@ impl Resource for Slot {
         for ticket in jobs {
             ticket.cancel();
         }
+        self.namespace.vars.end();
         self.namespace.forget();
         *lock(&self.spare) = None;
         *lock(&self.last_error) = None;
@@ -198,20 +204,26 @@ impl Slot {
 impl Namespace {
     /// The dict, made now if there is none.
     pub fn get<'py>(&self, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-        let known = lock(&self.0).clone();
+        let known = lock(&self.names).clone();
         if let Some(dict) = known.and_then(|kept| kept.get(py)) {
             return Ok(dict);
         }
         let dict = Obj::dict(py)?;
         dict.dict_set_c(c"__builtins__", &pyrt::call::builtins(py))?;
         dict.dict_set_c(c"__name__", &Obj::text(py, "__main__")?)?;
-        *lock(&self.0) = Some(Arc::new(Kept::new(dict.clone())));
+        *lock(&self.names) = Some(Arc::new(Kept::new(dict.clone())));
         Ok(dict)
     }
 
-    /// Lets go of all names. Their objects are released by a thread that is attached.
+    /// Its context variables.
+    pub fn vars(&self) -> &Arc<Vars> {
+        &self.vars
+    }
+
+    /// Lets go of all names and variables. Their objects are released by a thread that is attached.
     pub fn forget(&self) {
-        let names = lock(&self.0).take();
+        self.vars.forget();
+        let names = lock(&self.names).take();
         if names.is_some() {
             drop(names);
             release::soon();

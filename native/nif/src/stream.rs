@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pyrt::{Kept, Obj};
+use pyrt::context::Entered;
+use pyrt::{Kept, Obj, PyResult};
 use rustler::ResourceArc;
 
 use crate::ask::Asked;
@@ -22,6 +23,7 @@ use crate::release;
 use crate::reply::{self, Answer};
 use crate::run::{self, JobHost};
 use crate::ticket::Ticket;
+use crate::vars;
 use crew::sync::lock;
 
 /// How long a stream keeps its thread before others have their turn.
@@ -31,6 +33,8 @@ pub struct Stream {
     /// How many items may still be sent before the reader says more.
     credits: AtomicI64,
     iterator: Mutex<Option<Arc<Kept>>>,
+    /// The context its items are made in.
+    context: Mutex<Option<Arc<Kept>>>,
     /// A task that waits for the reader.
     waits: Mutex<Option<Asked>>,
 }
@@ -43,6 +47,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         let waits = lock(&self.0.waits).take();
         drop(waits);
+        let context = lock(&self.0.context).take();
+        drop(context);
         let iterator = lock(&self.0.iterator).take();
         if let Some(iterator) = iterator {
             release::end(iterator);
@@ -57,6 +63,7 @@ impl Stream {
         Arc::new(Stream {
             credits: AtomicI64::new(window.map_or(i64::MAX / 2, i64::from)),
             iterator: Mutex::new(None),
+            context: Mutex::new(None),
             waits: Mutex::new(None),
         })
     }
@@ -111,11 +118,17 @@ enum End<'py> {
 
 /// Sends items until there are none, the window is full or the slice is over.
 pub fn pump(world: &World<'_, '_>, me: &Arc<Thread>, stream: &Arc<Stream>, mut job: Box<Job>) {
-    let end = match iterator(world, stream, &mut job) {
+    let inside = enter(world, stream, &job);
+    let items = match &inside {
+        Ok(_) => iterator(world, stream, &mut job),
+        Err(error) => Err(error.clone().into()),
+    };
+    let end = match items {
         Ok(items) if job.op == Op::AsyncStream => End::Elsewhere(items),
         Ok(items) => slice(world, stream, &mut job, &items),
         Err(failure) => End::Failed(failure),
     };
+    drop(inside);
     run::leave(world, me);
     match end {
         End::Over => over(job, Ok(())),
@@ -129,6 +142,17 @@ pub fn pump(world: &World<'_, '_>, me: &Arc<Thread>, stream: &Arc<Stream>, mut j
         End::TimeUp => job.pool.clone().resume(job),
         End::Stopped => job.recycle(),
     }
+}
+
+/// Into the context of the stream, a copy of its process's from when it began.
+fn enter<'py>(world: &World<'_, 'py>, stream: &Stream, job: &Job) -> PyResult<'py, Entered<'py>> {
+    let known = lock(&stream.context).clone();
+    if let Some(context) = known.and_then(|kept| kept.get(world.py)) {
+        return Entered::enter(context);
+    }
+    let context = vars::copy(world.py, job)?;
+    *lock(&stream.context) = Some(Arc::new(Kept::new(context.clone())));
+    Entered::enter(context)
 }
 
 /// Keeps the job in its ticket until the reader acknowledges.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use pyrt::class::{self, Class};
-use pyrt::coroutine::{context_var, get_context_var, set_context_var};
+use pyrt::coroutine::{context_var, get_context_var, reset_context_var, set_context_var};
 use pyrt::{Attached, Kept, Obj, PyResult, call};
 
 use crate::ask::Over;
@@ -44,16 +44,24 @@ impl Classes {
     }
 
     /// From here on the current context is that of a job.
-    pub fn enter<'py>(&self, py: Attached<'py>, job: &Job) -> PyResult<'py, ()> {
+    pub fn enter<'py>(&self, py: Attached<'py>, job: &Job) -> PyResult<'py, Option<Obj<'py>>> {
         let (Some(variable), Some(class)) = (self.variable.get(py), self.running.get(py)) else {
-            return Ok(());
+            return Ok(None);
         };
         let running = Running(Current {
             slot: job.slot.clone(),
             pool: None,
             ticket: job.ticket.clone(),
         });
-        set_context_var(&variable, &class::instance(&class, running)?)
+        set_context_var(&variable, &class::instance(&class, running)?).map(Some)
+    }
+
+    /// The current context is what it was before `enter`, which gave the token.
+    pub fn leave<'py>(&self, py: Attached<'py>, token: Option<Obj<'py>>) -> PyResult<'py, ()> {
+        match (self.variable.get(py), token) {
+            (Some(variable), Some(token)) => reset_context_var(&variable, &token),
+            _ => Ok(()),
+        }
     }
 
     /// What `add_done_callback` gets.

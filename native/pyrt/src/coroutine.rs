@@ -106,10 +106,17 @@ pub fn get_context_var<'py>(var: &Obj<'py>) -> PyResult<'py, Option<Obj<'py>>> {
     unsafe { Obj::from_new_ref(var.py(), value) }.map(Some)
 }
 
-/// Sets a context variable in the current context.
-pub fn set_context_var<'py>(var: &Obj<'py>, value: &Obj<'py>) -> PyResult<'py, ()> {
+/// Sets a context variable in the current context; gives the token that undoes it.
+pub fn set_context_var<'py>(var: &Obj<'py>, value: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
     // SAFETY: I1, attached; a context variable and a living object.
     let token = unsafe { ffi::PyContextVar_Set(var.as_ptr(), value.as_ptr()) };
     // SAFETY: a new reference, or NULL with an exception set.
-    unsafe { Obj::from_new_ref(var.py(), token) }.map(drop)
+    unsafe { Obj::from_new_ref(var.py(), token) }
+}
+
+/// Undoes what gave the token, in the context that it was done in.
+pub fn reset_context_var<'py>(var: &Obj<'py>, token: &Obj<'py>) -> PyResult<'py, ()> {
+    // SAFETY: I1, attached; a context variable and a token, else an exception is set.
+    let done = unsafe { ffi::PyContextVar_Reset(var.as_ptr(), token.as_ptr()) };
+    PyError::check(var.py(), done)
 }

@@ -75,6 +75,17 @@ impl Kept {
         self.interp
     }
 
+    /// The reference itself, for a thread attached to its interpreter.
+    pub fn into_obj(self, py: Attached<'_>) -> Option<Obj<'_>> {
+        if self.interp != InterpId::current(py) {
+            return None;
+        }
+        let ptr = self.ptr;
+        std::mem::forget(self);
+        // SAFETY: I1, attached to its interpreter; the reference was ours and is given up.
+        Some(unsafe { Obj::from_owned(py, ptr) })
+    }
+
     /// Releases now.
     pub fn release(self, py: Attached<'_>) {
         if self.interp == InterpId::current(py) {

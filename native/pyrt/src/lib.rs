@@ -12,6 +12,7 @@ pub mod call;
 pub mod class;
 pub mod contain;
 pub mod container;
+pub mod context;
 pub mod coroutine;
 pub mod cpu;
 pub mod deferred;

@@ -20,6 +20,7 @@ use crate::job::{Job, Op};
 use crate::reply;
 use crate::run::{self, JobHost, Module};
 use crate::submit;
+use crate::vars;
 
 /// Jobs started in one visit: descriptors and timers have their turn after so many.
 const MOST: usize = 256;
@@ -168,6 +169,10 @@ impl<'py> Hands<'_, 'py> {
             job.ticket.leave_loop();
             return job.recycle();
         }
+        let own = match vars::enter_if_set(self.world.py, &job) {
+            Ok(own) => own,
+            Err(error) => return self.answer(job, Err(error.into())),
+        };
         let next = contain("task", || self.next(&mut job));
         let next =
             next.unwrap_or_else(|place| Err(Failure::BadArgument(format!("a bug in {}", place.0))));
@@ -176,6 +181,7 @@ impl<'py> Hands<'_, 'py> {
             Ok(Next::CallElsewhere) => call_elsewhere(job),
             Err(failure) => self.answer(job, Err(failure)),
         }
+        drop(own);
     }
 
     /// The coroutine of a job.
