@@ -16,9 +16,9 @@ use crate::types::Bound;
 /// What is to be called. The arguments are in the vector that was given to `decode_call`.
 #[derive(Debug)]
 pub struct Call<'py> {
-    /// An interned `str`.
+    /// A `str`, mostly interned.
     pub module: Obj<'py>,
-    /// An interned `str`.
+    /// A `str`, mostly interned.
     pub function: Obj<'py>,
     /// The names of the keyword arguments, a tuple: their values are the last of the arguments.
     pub names: Option<Obj<'py>>,
@@ -42,9 +42,9 @@ pub fn decode_call<'py>(
 
 /// A call whose names are known, and whose arguments are not looked at yet.
 pub struct Named<'a, 'b, 'py> {
-    /// An interned `str`.
+    /// A `str`, mostly interned.
     pub module: Obj<'py>,
-    /// An interned `str`.
+    /// A `str`, mostly interned.
     pub function: Obj<'py>,
     decoder: Decoder<'a, 'b, 'py>,
 }
@@ -101,7 +101,7 @@ impl<'py> Decoder<'_, '_, 'py> {
         Ok(names)
     }
 
-    /// An atom, a binary or a string, as an interned `str`.
+    /// An atom, a binary or a string, as a `str`.
     fn name(&mut self, what: &str) -> Res<'py, Obj<'py>> {
         let taken = match self.reader.byte()? {
             tag @ (tag::ATOM | tag::SMALL_ATOM) => latin1(atom_bytes(&mut self.reader, tag)?.bytes),
@@ -170,15 +170,26 @@ impl<'py> Decoder<'_, '_, 'py> {
             args.push(self.value()?);
         }
         self.limits.leave();
-        // Interned: the same name is the same object.
-        let mut sorted: Vec<&Obj<'py>> = names.iter().collect();
-        sorted.sort_unstable_by_key(|name| name.as_ptr());
-        if let Some(pair) = sorted.windows(2).find(|pair| pair[0].is(pair[1])) {
-            let name = describe(pair[0]);
+        if let Some(twice) = twice(&names)? {
+            let name = describe(twice);
             return Err(bad(format!("two keyword arguments become one: {name}")));
         }
         Ok(Some(Obj::tuple(self.py, names.into_iter())?))
     }
+}
+
+/// A name that is there more than once.
+fn twice<'a, 'py>(names: &'a [Obj<'py>]) -> Res<'py, Option<&'a Obj<'py>>> {
+    if names.len() < 2 {
+        return Ok(None);
+    }
+    let mut sorted = Vec::with_capacity(names.len());
+    for name in names {
+        sorted.push((name.as_utf8()?, name));
+    }
+    sorted.sort_unstable_by_key(|(text, _)| *text);
+    let pair = sorted.windows(2).find(|pair| pair[0].0 == pair[1].0);
+    Ok(pair.map(|pair| pair[0].1))
 }
 
 /// The UTF-8 of Latin-1.

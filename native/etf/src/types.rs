@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use pyrt::class;
 use pyrt::error::Builtin;
@@ -15,6 +15,12 @@ use crate::names::Names;
 /// Longer names (an atom has at most 1020 bytes) are not remembered.
 const MAX_NAME: usize = 1024;
 
+/// Whether this Python keeps interned texts until its end.
+const INTERNS_FOR_EVER: bool = pyrt::BUILT_FOR.1 == 12 || pyrt::FREE_THREADED;
+
+/// So many names are interned there at most; names come from outside, and there is no end of them.
+const MOST_INTERNED: usize = 16_384;
+
 /// The classes and tables of one interpreter.
 pub struct Types {
     pub(crate) atoms: Arc<Atoms>,
@@ -26,6 +32,8 @@ pub struct Types {
     pub(crate) lender: Kept,
     /// Names of modules, functions, keywords and map keys.
     pub(crate) names: Names,
+    /// How many names were interned, where that is for ever.
+    interned: AtomicUsize,
     /// `dict` of tag (`str`) to callable.
     constructors: Registry,
     /// `dict` of class to callable.
@@ -65,6 +73,7 @@ impl Types {
             fun: add(c"Fun", class::make::<Fun>(module)?)?,
             lender: Kept::new(buffer::make_lender(module)?),
             names: Names::new(4096),
+            interned: AtomicUsize::new(0),
             constructors: Registry::new(py)?,
             converters: Registry::new(py)?,
         })
@@ -72,6 +81,11 @@ impl Types {
 
     pub fn bind<'a, 'py>(&'a self, py: Attached<'py>) -> Bound<'a, 'py> {
         Bound { types: self, py }
+    }
+
+    fn may_intern(&self) -> bool {
+        // Relaxed: only the number counts.
+        !INTERNS_FOR_EVER || self.interned.fetch_add(1, Ordering::Relaxed) < MOST_INTERNED
     }
 
     /// Releases everything, for the module's `free`.
@@ -169,7 +183,7 @@ impl<'py> Bound<'_, 'py> {
         Ok(None)
     }
 
-    /// The `str` of a name, interned, made once; `None` if the bytes are not UTF-8.
+    /// The `str` of a name, made once and mostly interned; `None` if the bytes are not UTF-8.
     pub(crate) fn name(&self, name: &[u8]) -> PyResult<'py, Option<Obj<'py>>> {
         if let Some(found) = self.types.names.get(self.py, name) {
             return Ok(Some(found));
@@ -177,7 +191,10 @@ impl<'py> Bound<'_, 'py> {
         let Ok(text) = std::str::from_utf8(name) else {
             return Ok(None);
         };
-        let made = Obj::interned(self.py, text)?;
+        let made = match self.types.may_intern() {
+            true => Obj::interned(self.py, text)?,
+            false => Obj::text(self.py, text)?,
+        };
         Ok(Some(match name.len() {
             0..=MAX_NAME => self.types.names.put(name, made),
             _ => made,

@@ -136,8 +136,8 @@ pub fn call<'py>(world: &World<'_, 'py>, job: &mut Job) -> Result<Obj<'py>, Fail
     let args: Vec<Obj<'py>> = args.collect::<Result<_, _>>()?;
     let function = match &called.called {
         Called::Named { module, name } => {
-            let module = Obj::interned(world.py, module)?;
-            run::find(world, job, &module, &Obj::interned(world.py, name)?)?
+            let module = Obj::text(world.py, module)?;
+            run::find(world, job, &module, &Obj::text(world.py, name)?)?
         }
         Called::Object(callable) => callable.get(world.py).ok_or_else(dag_value::foreign)?,
     };

@@ -1,6 +1,6 @@
 //! Terms to objects, tag by tag. The bytes are those of OTP 25's `term_to_binary`.
 
-use crate::harness::{decode, encode, python, python_deep, repr, shown, why};
+use crate::harness::{decode, encode, python, python_deep, repr, shown, why, x};
 
 fn atom(name: &str) -> Vec<u8> {
     [&[119, name.len() as u8], name.as_bytes()].concat()
@@ -233,5 +233,21 @@ fn nesting_up_to_the_bound_works_and_beyond_it_is_refused_both_ways() {
             let error = decode(bound, &bytes).unwrap_err();
             assert!(["too deep", "bad argument: the term ends too early"].contains(&&*why(&error)));
         }
+    });
+}
+
+#[test]
+fn names_that_come_once_are_freed() {
+    python(|bound| {
+        let blocks = x(bound.py(), "import sys\nx = sys.getallocatedblocks");
+        let count = || blocks.call(&[]).unwrap().as_i64().unwrap().unwrap();
+        let before = count();
+        for number in 0..100_000 {
+            let key = atom(&format!("name_that_comes_once_{number}"));
+            let map = [&[116, 0, 0, 0, 1][..], &key, &[97, 1]].concat();
+            decode(bound, &map).unwrap();
+        }
+        // The table of names keeps a part of them, and other tests run meanwhile.
+        assert!(count() - before < 50_000, "{} blocks", count() - before);
     });
 }
