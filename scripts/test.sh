@@ -67,19 +67,13 @@ wanted() {
     return 1
 }
 
-# Adds the tasks, what takes longest first.
+# Adds the tasks, what takes longest first: nobody builds for the smoke set before all of the newest is on its way.
 plan_tests() {
     tasks=''
     say "Python $(printf '%s\n' "$chosen" | cut -f 2 | paste -s -d ' ' -)"
     plan_scope=all
     while read_python; do
         plan_builds "$plan_scope"
-        [ "$opt_all" = yes ] || plan_scope=smoke
-    done <<ROWS
-$chosen
-ROWS
-    plan_scope=all
-    while read_python; do
         plan_runs "$plan_scope"
         [ "$opt_all" = yes ] || plan_scope=smoke
     done <<ROWS
