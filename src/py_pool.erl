@@ -6,6 +6,9 @@
 -export([start_link/2, register/2, unregister/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
+%% Milliseconds that the owner of a pool has to end after its supervisor.
+-define(LAST_OWNER, 5000).
+
 -spec start_link(atom(), pos_integer()) -> gen_server:start_ret().
 start_link(Name, Size) ->
     gen_server:start_link(?MODULE, {Name, Size}, []).
@@ -48,12 +51,27 @@ init({Name, Size}) ->
     process_flag(trap_exit, true),
     #{max_threads := MaxThreads, max_queue := MaxQueue} = persistent_term:get(py_config),
     Pool = py_nif:pool_new(Size, max(MaxThreads, Size + 1), MaxQueue, false),
-    ok = py_registry:add_pool(Name, Pool),
+    ok = add(Name, Pool),
     case Name of
         main -> py_nif:set_main_pool(Pool);
         _ -> ok
     end,
     {ok, Pool}.
+
+%% Where the supervisor was killed, the owner before this one is still on its way to its end.
+add(Name, Pool) ->
+    case {py_registry:add_pool(Name, Pool), py_registry:pool_owner(Name)} of
+        {{error, taken}, {ok, Owner}} ->
+            Monitor = monitor(process, Owner),
+            receive
+                {'DOWN', Monitor, process, Owner, _} -> py_registry:add_pool(Name, Pool)
+            after ?LAST_OWNER ->
+                true = demonitor(Monitor, [flush]),
+                {error, taken}
+            end;
+        {Added, _} ->
+            Added
+    end.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
 handle_call(_Request, _From, State) ->

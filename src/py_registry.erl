@@ -8,7 +8,7 @@
 
 -export([start_link/0, new_functions/0]).
 -export([add_function/2, remove_function/1, function/1]).
--export([add_pool/2, add_pools/2, remove_pool/1, remove_pools_of/1, pool/1, pools/1, pools/0]).
+-export([add_pool/2, add_pools/2, pool_owner/1, remove_pool/1, remove_pools_of/1, pool/1, pools/1, pools/0]).
 -export([add_interpreter/1, interpreter/1, interpreters/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -80,6 +80,13 @@ interpreter(Number) ->
 -spec interpreters() -> [py_nif:pool()].
 interpreters() ->
     [Pool || {{interpreter, _}, Pool, _Owner} <- entries()].
+
+-spec pool_owner(pool_name()) -> {ok, pid()} | error.
+pool_owner(Name) ->
+    case ets:lookup(?POOLS, Name) of
+        [{_, _, Owner}] -> {ok, Owner};
+        [] -> error
+    end.
 
 -spec remove_pool(pool_name()) -> ok.
 remove_pool(Name) ->

@@ -158,20 +158,44 @@ log(_Event, _Config) -> ok.
 
 every_part_of_the_tree_is_replaced(Config) ->
     Peer = new_node([], Config),
+    Ids = peer:call(Peer, erlang, apply, [fun ids/0, []]),
+    ok = py_test:stop_peer(Peer),
+    ?assert(length(Ids) >= 18, Ids),
+    %% A node bears ten ends in ten seconds.
+    [ok = parts_are_replaced(Some, Config) || Some <- parts(Ids, 8)],
+    ok.
+
+%% The children of the tree that are processes; what only sets something up is none.
+ids() ->
+    [Id || {Id, Pid, _, _} <- lists:reverse(supervisor:which_children(erlang_python_sup)), is_pid(Pid)].
+
+parts(List, Size) when length(List) =< Size -> [List];
+parts(List, Size) ->
+    {Part, Rest} = lists:split(Size, List),
+    [Part | parts(Rest, Size)].
+
+parts_are_replaced(Ids, Config) ->
+    Peer = new_node([], Config),
     %% What users have registered is theirs.
     ok = peer:call(Peer, py, register_function, [life_kept, erlang, length]),
-    Names = [py_registry, py_state, py_logger, py_courier, py_callback, py_context_sup, py_bind],
-    [
-        begin
-            Pid = peer:call(Peer, erlang, whereis, [Name]),
-            ok = peer:call(Peer, py_test, down, [Pid]),
-            ok = peer:call(Peer, py_test, eventually, [fun all_works/0], 30_000)
-        end
-     || Name <- Names
-    ],
-    ok = py_test:stop_peer(Peer).
+    ok = peer:call(Peer, py_test, eventually, [fun all_works/0], 60_000),
+    %% Which part it was is told where it is not so.
+    Ends = fun(Id) -> peer:call(Peer, erlang, apply, [fun() -> catch is_replaced(Id) end, []], 60_000) end,
+    ?assertEqual([], [{Id, End} || Id <- Ids, (End = Ends(Id)) =/= ok]),
+    py_test:stop_peer(Peer).
 
-%% A call, a callback, a message by way of the courier, a context, the state.
+is_replaced(Id) ->
+    {Id, Pid, _, _} = lists:keyfind(Id, 1, supervisor:which_children(erlang_python_sup)),
+    ok = py_test:down(Pid),
+    ok = py_test:eventually(fun() ->
+        case lists:keyfind(Id, 1, supervisor:which_children(erlang_python_sup)) of
+            {Id, Other, _, _} -> is_pid(Other) andalso Other =/= Pid;
+            false -> false
+        end
+    end),
+    py_test:eventually(fun all_works/0).
+
+%% A call, a callback, a message by way of the courier, a context, the state, coroutines, every core, channels.
 all_works() ->
     try
         ok = py:register_function(life_add, fun([A, B]) -> A + B end),
@@ -186,6 +210,8 @@ all_works() ->
         {ok, Ctx} = py_context:new(#{}),
         {ok, 2} = py:eval(Ctx, <<"1 + 1">>, #{}, 1000),
         ok = py_context:stop(Ctx),
+        {ok, 3} = py:await(py:async_call(py_asyncs, give, [3]), 1000),
+        {ok, [2.0]} = py:parallel([{math, sqrt, [4]}], 10_000),
         ok =:= py:state_store(<<"life">>, 1)
     catch
         _:_ -> false
