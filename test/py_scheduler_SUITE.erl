@@ -56,7 +56,7 @@ every_function_on_a_normal_scheduler_returns_at_once(_Config) ->
     %% Each of them works at all. What is cancelled here may have been answered before.
     ok = maps:foreach(fun(_, Function) -> Function() end, Functions),
     ok = flush(),
-    Slow = py_test:holding_gil(fun() -> maps:filtermap(fun(_, F) -> slow(F) end, Functions) end),
+    Slow = py_test:holding_gil(fun() -> maps:filtermap(fun slow/2, Functions) end),
     ?assertEqual(#{}, Slow),
     %% Without a GIL the streams that are cancelled here have begun.
     py:execution_mode() =:= free_threaded orelse ok =:= py_test:nothing_waits().
@@ -67,11 +67,14 @@ flush() ->
     after 0 -> ok
     end.
 
-%% The median in milliseconds, if it is not under one.
-slow(Function) ->
-    Times = [element(1, py_test:milliseconds(Function)) || _ <- lists:seq(1, 15)],
-    Median = py_test:median(Times),
-    Median >= 1 andalso {true, {Median, Times}}.
+%% What I9 says of one native function, in microseconds; as many as are called in it may take.
+-define(LIMIT, 100).
+
+%% The best time of several, if it is over the limit: other work of the machine makes single ones long.
+slow(Names, Function) ->
+    Times = [element(1, timer:tc(Function)) || _ <- lists:seq(1, 50)],
+    Best = lists:min(Times),
+    Best > ?LIMIT * length(Names) andalso {true, {Best, Times}}.
 
 %% ---- what is called, by the native functions that are called in it
 
@@ -172,11 +175,12 @@ of_callbacks() ->
                 true = py_nif:executor_leaves() orelse ok =:= py_nif:executor_died(self())
             end)
         end,
-        [executor_takes, executor_died, callback_reply] => fun() ->
+        [executor_takes, executor_died, callback_reply, callback_refuse] => fun() ->
             py_test:in_process(fun() ->
                 Slot = py_call:slot(),
                 false = py_nif:executor_takes(Slot, ?NOBODY),
-                _ = py_nif:callback_reply(Slot, ?NOBODY, true, term_to_binary(none)),
+                _ = py_nif:callback_reply(Slot, ?NOBODY, true, term_to_binary(none), none),
+                ok = py_nif:callback_refuse(?NOBODY, term_to_binary({error, none, []})),
                 ok = py_nif:executor_died(self())
             end)
         end

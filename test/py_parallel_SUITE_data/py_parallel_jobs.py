@@ -27,6 +27,18 @@ def spin():
         pass
 
 
+def spin_and_tell(pid):
+    try:
+        erlang.send(pid, "begun")
+        spin()
+    finally:
+        erlang.send(pid, "stopped")
+
+
+def meet(name):
+    return erlang.call("parallel_meet", name)
+
+
 def cpu(n):
     x = 0
     for i in range(n):

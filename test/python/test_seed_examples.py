@@ -78,6 +78,14 @@ def test_nothing_but_what_the_head_names_is_changed() -> None:
     ]
 
 
-def test_they_run_on_our_loop() -> None:
-    names = seed_examples.example("overview").run()
-    assert names["erlang"] is erlang
+@pytest.mark.parametrize("name", ["overview", "pattern_install"])
+def test_they_run_on_our_loop(name: str) -> None:
+    loops: list[type] = []
+
+    async def main() -> None:
+        loops.append(type(asyncio.get_running_loop()))
+
+    one = seed_examples.example(name)
+    # Without the line that is added before it: the function is this one.
+    exec(compile(one.code, one.path, "exec"), {"__name__": name, "main": main})
+    assert loops == [erlang.ErlangEventLoop]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import signal
 import socket
+import sys
 import threading
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -57,12 +59,11 @@ def clean(names: Names) -> None:
     asyncio.set_event_loop(None)
 
 
-def prints(*expected: str) -> Callable[[Example], None]:
+def prints(expected: str) -> Callable[[Example], None]:
     def run(one: Example) -> None:
         printed: list[str] = []
         clean(one.run(printed))
-        assert len(printed) == 1, printed
-        assert printed[0] in expected, printed
+        assert printed == [expected]
 
     return run
 
@@ -301,17 +302,52 @@ async def subprocess(one: Example) -> None:
 
 @coroutine
 async def signals(one: Example) -> None:
+    loop = asyncio.get_running_loop()
+    remove, removed = loop.remove_signal_handler, []
+    # Instances take attributes, so the example meets this one.
+    loop.remove_signal_handler = lambda number: removed.append(remove(number))  # type: ignore[method-assign,assignment,func-returns-value]
     await one.await_it()
+    assert removed == [True], removed
+    assert not remove(signal.SIGTERM)
+
+
+def mode(one: Example) -> None:
+    is_gil_enabled = getattr(sys, "_is_gil_enabled", lambda: True)
+    # The examples run in the main interpreter.
+    shown = {
+        True: "Running with shared GIL",
+        False: "Running in free-threaded mode (no GIL)",
+    }
+    prints(shown[is_gil_enabled()])(one)
+
+
+def isolated_loops(one: Example) -> None:
+    names = one.run()
+    loops = [names["shared_loop"], names["isolated_loop"]]
+    try:
+        assert loops[0] is not loops[1]
+        for loop in loops:
+            assert type(loop) is erlang.ErlangEventLoop
+            # Each runs, while the other one rests.
+            assert loop.run_until_complete(asyncio.sleep(0, "ran")) == "ran"
+    finally:
+        clean(names)
+
+
+def makes_our_loops(one: Example) -> None:
+    """After it every loop of asyncio is ours."""
+    script(one)
+    with closing(asyncio.new_event_loop()) as loop:
+        assert type(loop) is erlang.ErlangEventLoop, type(loop)
 
 
 SCENARIOS: dict[str, Callable[[Example], object]] = {
     "pattern_run": prints("Done!"),
     "erlang_loop_usage": prints("Done!"),
-    "execution_mode": prints(
-        "Running in free-threaded mode (no GIL)",
-        "Running in subinterpreter with per-interpreter GIL",
-        "Running with shared GIL",
-    ),
+    "execution_mode": mode,
+    "isolated_loops": isolated_loops,
+    "pattern_install": makes_our_loops,
+    "erlang_loop_policy": makes_our_loops,
     "basic_usage": gives(result="done"),
     "erlang_asyncio_basic_usage": gives(result="done"),
     "run": gives(result=42),
@@ -370,7 +406,8 @@ def run_in_thread(name: str) -> str:
 
 def scripts() -> list[list[str]]:
     """The names and the code of those that need nobody: they are run as they are."""
-    alone = [name for name in names() if name not in SCENARIOS or name in ("run", "basic_usage")]
+    with_checks = ("run", "basic_usage", "isolated_loops", "pattern_install", "erlang_loop_policy")
+    alone = [name for name in names() if name not in SCENARIOS or name in with_checks]
     return [[name, example(name).text()] for name in alone]
 
 
