@@ -12,10 +12,10 @@
 -export([start_link/0, info/0, level/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--export_type([record/0, meta/0, info/0]).
+-export_type([log_record/0, meta/0, info/0]).
 
 %% `Level' is Python's number: 10 debug, 20 info, 30 warning, 40 error, 50 critical, any between.
--type record() ::
+-type log_record() ::
     {py_log, Level :: integer(), LoggerName :: binary(), Message :: binary(), meta(), about()}.
 
 %% The keys may be atoms or binaries: file, line, function, module, thread, pid (the Erlang process
@@ -65,7 +65,7 @@ handle_call(info, _From, State) -> {reply, State, State}.
 -spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast(_Message, State) -> {noreply, State}.
 
--spec handle_info(record() | term(), state()) -> {noreply, state()}.
+-spec handle_info(log_record() | term(), state()) -> {noreply, state()}.
 handle_info({py_log, Level, Name, Message, Meta, About}, #{logged := Logged} = State) when
     is_integer(Level), is_binary(Name), is_binary(Message), is_map(Meta), is_binary(About) orelse About =:= undefined
 ->

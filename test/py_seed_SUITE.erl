@@ -158,4 +158,4 @@ names() ->
     Names.
 
 failed(List, Run) ->
-    [{One, Answer} || One <- List, (Answer = Run(One)) =/= {ok, <<"ran">>}].
+    [{One, Answer} || One <- List, Answer <- [Run(One)], Answer =/= {ok, <<"ran">>}].
