@@ -225,9 +225,7 @@ handle_info({'DOWN', Monitor, process, _, _}, #state{receivers = R, senders = S}
     Senders = queue:filter(fun({#waiter{monitor = M}, _}) -> M =/= Monitor end, S),
     {noreply, State#state{receivers = Receivers, senders = Senders}};
 handle_info({maker_down, _, process, _, _}, State) ->
-    case closed(State) of
-        #state{length = 0} = Closed -> {stop, normal, Closed};
-        Closed -> {noreply, Closed}
-    end;
+    %% With what is in it: nobody else may know of it, and it would stay for ever.
+    {stop, normal, closed(State)};
 handle_info(_Message, State) ->
     {noreply, State}.

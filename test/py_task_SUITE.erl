@@ -24,6 +24,7 @@
     a_receiver_that_gave_up_takes_nothing/1,
     a_cancelled_receiver_takes_nothing/1,
     a_channel_ends_with_its_maker/1,
+    a_channel_ends_with_its_maker_whatever_is_in_it/1,
     bad_channels_are_refused/1,
     a_task_reads_its_mailbox/1,
     a_mailbox_ends_with_its_task/1,
@@ -202,6 +203,15 @@ a_cancelled_receiver_takes_nothing(_Config) ->
     ok = py_test:eventually(fun() -> maps:get(receivers, py_channel:info(Channel)) =:= 0 end),
     ok = py_channel:send(Channel, 1),
     ?assertEqual({ok, 1}, py_channel:recv(Channel, 1000)).
+
+a_channel_ends_with_its_maker_whatever_is_in_it(_Config) ->
+    {ok, Channel} = py_test:in_process(fun() ->
+        {ok, Made} = py_channel:new(),
+        ok = py_channel:send(Made, unread),
+        {ok, Made}
+    end),
+    ok = py_test:eventually(fun() -> py_channel:info(Channel) =:= {error, closed} end),
+    ?assertEqual({error, closed}, py_channel:recv(Channel, 0)).
 
 a_channel_ends_with_its_maker(_Config) ->
     Channel = py_test:in_process(fun() ->
