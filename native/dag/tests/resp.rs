@@ -178,3 +178,24 @@ fn a_line_without_end_is_refused_before_it_fills_the_memory() {
     let long = [&b"-ERR "[..], &b"x".repeat(60_000), b"\r\n"].concat();
     assert_eq!(all(&long).unwrap().len(), 1);
 }
+
+#[test]
+fn fuzz_resp() {
+    fuzz::fuzz("resp", |data| {
+        let whole = all(data);
+        let bytes: Vec<&[u8]> = data.chunks(1).collect();
+        let threes: Vec<&[u8]> = data.chunks(3).collect();
+        // Debug: a number that is none is not equal to itself.
+        let shown = format!("{whole:?}");
+        assert_eq!(shown, format!("{:?}", pieces(&bytes)));
+        assert_eq!(shown, format!("{:?}", pieces(&threes)));
+        match whole {
+            Ok(replies) => Ok(replies
+                .iter()
+                .map(std::mem::discriminant)
+                .take(6)
+                .collect::<Vec<_>>()),
+            Err(failure) => Err(failure.to_string()),
+        }
+    });
+}

@@ -134,3 +134,48 @@ fn conversions_that_fail_leak_nothing() {
         assert_eq!(count(&object), before);
     });
 }
+
+/// What is decoded can be encoded, comes back as the same, and leaves no reference behind.
+#[test]
+fn fuzz_codec() {
+    fuzz::fuzz("codec", |data| {
+        python(|bound| {
+            let object = eval(bound.py(), "object()");
+            let before = count(&object);
+            let host = Sentinel(Kept::new(object.clone()));
+            let _ = etf::decode_plain(bound, &NoNode, Input::one(data));
+            let mut args = Vec::new();
+            let called = etf::decode_call(bound, &host, Input::one(data), &mut args).is_ok();
+            drop(args);
+            let kind = match etf::decode(bound, &host, Input::one(data)) {
+                Ok(value) => Ok(encode(bound, &value).map(|bytes| again(bound, &value, &bytes))),
+                Err(error) => Err(kind_of(&error)),
+            };
+            host.0.release(bound.py());
+            assert_eq!(count(&object), before);
+            (called, kind.map(|kind| kind.is_ok()))
+        })
+    });
+}
+
+/// The encoded value, decoded again, has the same encoding.
+fn again(bound: &etf::Bound<'_, '_>, value: &Obj<'_>, bytes: &[u8]) {
+    let back = crate::harness::decode(bound, bytes);
+    let back = back.unwrap_or_else(|error| panic!("{}", crate::harness::why(&error)));
+    assert_eq!(
+        encode(bound, &back).as_deref(),
+        Ok(bytes),
+        "{}",
+        value.display()
+    );
+}
+
+/// The error, without the numbers in its words.
+fn kind_of(error: &etf::Error<'_>) -> String {
+    let words = crate::harness::why(error);
+    words
+        .chars()
+        .filter(|char| !char.is_ascii_digit())
+        .take(40)
+        .collect()
+}
