@@ -67,6 +67,7 @@ build_nif() {
 }
 
 make_nif() (
+    # shellcheck disable=SC2030,SC2031 # for this build only
     export PYO3_PYTHON="$py_base" PYO3_BUILD_EXTENSION_MODULE=1
     cargo_build "$py_tag" -p nif &&
         place "$(built "$py_tag" libpy_nif.so)" "priv/py_nif-$py_tag.so"
