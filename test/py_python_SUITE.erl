@@ -283,9 +283,8 @@ detection_takes_a_few_milliseconds(Config) ->
     built(Config, "cp313"),
     os:putenv("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
     {ok, _} = find(Config, #{}),
-    Times = [element(1, timer:tc(fun() -> find(Config, #{}) end)) || _ <- lists:seq(1, 10)],
-    ct:pal("~p us", [Times]),
-    ?assert(lists:min(Times) < 30_000).
+    %% On a busy machine most tries take longer; that it starts a program of each would show in every one.
+    py_test:eventually(fun() -> element(1, timer:tc(fun() -> find(Config, #{}) end)) < 30_000 end).
 
 %%% Made-up installations
 
