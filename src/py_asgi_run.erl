@@ -57,7 +57,7 @@ run(Mod, Callable, Scope, Body, Opts) ->
 %% `Caller': the monitor of the process that can cancel it.
 run(Ref, Mod, Callable, Scope, Body, Opts, Caller) ->
     {Own, Common} = own(Opts),
-    Checked = [py_asgi_scope:prepare(Scope), py_call:options(Common), check(Own), whole(Body)],
+    Checked = [py_asgi_scope:prepare(Scope), py_call:options(asgi, Common), check(Own), whole(Body)],
     case Checked of
         [{ok, Prepared}, {ok, Options}, ok, {ok, Whole}] ->
             Source = source(Ref, Whole, Own),
@@ -80,6 +80,8 @@ own(Timeout) ->
 check(#{stream_to := Pid}) when not is_pid(Pid); Pid =:= self() ->
     {error, {bad_argument, {option, stream_to}}};
 check(#{window := Window}) when not is_integer(Window); Window < 1 ->
+    {error, {bad_argument, {option, window}}};
+check(#{window := _} = Own) when not is_map_key(stream_to, Own) ->
     {error, {bad_argument, {option, window}}};
 check(_Own) ->
     ok.

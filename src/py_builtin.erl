@@ -87,7 +87,7 @@ call(<<"asgi">>, [Runner, Ref, Question], _Caller) ->
 call(<<"pg_", Operation/binary>>, [Scope | Args], _Caller) ->
     group(Operation, [py_pg:scope(Scope) | Args]).
 
-group(<<"join">>, [Scope, Group, Pid]) -> py_pg:join(Scope, Group, Pid);
+group(<<"join">>, [Scope, Group, Pid]) -> ok_or_raise(py_pg:join(Scope, Group, Pid));
 group(<<"leave">>, [Scope, Group, Pid]) -> ok =:= py_pg:leave(Scope, Group, Pid);
 group(<<"members">>, [Scope, Group]) -> py_pg:members(Scope, Group);
 group(<<"broadcast">>, [Scope, Group, Message]) -> py_pg:broadcast(Scope, Group, Message).

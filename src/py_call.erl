@@ -4,7 +4,7 @@
 -module(py_call).
 
 -export([slot/0, forget_all/0, sync/5, spawn/6, spawn/7, cast/5, stream/6]).
--export([payload/4, source/2, text/1, options/1, pool/1, bind_to/1]).
+-export([payload/4, source/2, text/1, options/2, pool/1, bind_to/1]).
 -export([await/2, answer/1, cancel/1, stream_ack/2, stream_cancel/1, default_timeout/0, decode/1, refused/1]).
 
 -export_type([name/0, kwargs/0, opts/0, options/0]).
@@ -324,18 +324,24 @@ source(_Code, Locals) ->
     {error, {bad_argument, py_text:format(Text, [Locals, 10])}}.
 
 %% A timeout or a map of options, checked.
--spec options(timeout() | opts()) -> {ok, options()} | {error, py_error:reason()}.
-options(Timeout) when ?IS_TIMEOUT(Timeout) ->
+-spec options(py_options:family(), timeout() | opts()) -> {ok, options()} | {error, py_error:reason()}.
+options(_Family, Timeout) when ?IS_TIMEOUT(Timeout) ->
     {ok, (defaults())#{timeout := Timeout, limit := Timeout, flags := py_about:flags()}};
-options(Opts) when is_map(Opts) ->
+options(Family, Opts) when is_map(Opts) ->
+    case py_options:check(Family, Opts) of
+        ok -> values(Opts);
+        {error, _} = Error -> Error
+    end;
+options(_Family, _) ->
+    {error, {bad_argument, timeout}}.
+
+values(Opts) ->
     case maps:fold(fun option/3, {ok, defaults()}, Opts) of
         {ok, #{flags := Flags, reply_to := To} = Options} ->
             {ok, Options#{flags := Flags bor py_about:flags(Opts, To)}};
         {error, _} = Error ->
             Error
-    end;
-options(_) ->
-    {error, {bad_argument, timeout}}.
+    end.
 
 defaults() ->
     #{
@@ -385,10 +391,13 @@ option(Key, _Value, _Options) ->
 
 %% The pool of a context's process, of a bound handle, or of that name.
 -spec pool(pid() | reference() | atom()) ->
-    {ok, py_nif:pool()} | {error, {context_died, noproc} | {bad_argument, term()}}.
+    {ok, py_nif:pool()} | {error, not_running | {context_died, noproc} | {bad_argument, term()}}.
 pool(Name) ->
     case py_registry:pool(Name) of
         {ok, Pool} -> {ok, Pool};
-        error when is_atom(Name) -> {error, {bad_argument, {no_such_pool, Name}}};
+        error when is_atom(Name) -> {error, no_pool(Name, py_registry:is_running())};
         error -> {error, {context_died, noproc}}
     end.
+
+no_pool(Name, true) -> {bad_argument, {no_such_pool, Name}};
+no_pool(_Name, false) -> not_running.

@@ -155,8 +155,14 @@ native_run(Key, Graph, Pool, Runner, Inputs, Native) ->
     end.
 
 %% A bound on how many nodes run at once: those that have it as their `limit', in whatever graphs.
--spec limit(AtOnce :: pos_integer()) -> limit().
-limit(AtOnce) when is_integer(AtOnce), AtOnce > 0 -> py_nif:dag_limit(AtOnce).
+-spec limit(AtOnce :: pos_integer()) -> limit() | {error, not_running | {bad_argument, at_once}}.
+limit(AtOnce) when is_integer(AtOnce), AtOnce > 0, AtOnce < 1 bsl 32 ->
+    case py_nif:is_loaded() of
+        true -> py_nif:dag_limit(AtOnce);
+        false -> {error, not_running}
+    end;
+limit(_AtOnce) ->
+    {error, {bad_argument, at_once}}.
 
 %% What a function of Erlang gives that asks for more nodes: `Graph' is run with `Inputs', and the
 %% value of its node `Result' becomes that of the function's own.

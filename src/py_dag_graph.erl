@@ -229,7 +229,7 @@ kind(Kind, #{name := Name}) ->
 -spec options(compiled(), py_dag:opts()) -> {ok, map()} | {error, py_error:reason()}.
 options(Compiled, Opts) ->
     Own = [partial, want, pictures, redis],
-    case py_call:options(maps:without(Own, Opts)) of
+    case checked(maps:without(Own, Opts), py_options:check(dag, Opts)) of
         {ok, #{timeout := Timeout, flags := Flags, pool := Pool}} ->
             try
                 Partial = flag(partial, Opts),
@@ -247,6 +247,9 @@ options(Compiled, Opts) ->
         {error, _} = Error ->
             Error
     end.
+
+checked(Common, ok) -> py_call:options(dag, Common);
+checked(_Common, {error, _} = Error) -> Error.
 
 loop(Compiled, Pool) ->
     case event_loop(Compiled, Pool) of

@@ -271,6 +271,9 @@ format_bad_argument(too_deep) ->
         "configuration of erlang_python.">>;
 format_bad_argument(timeout) ->
     <<"A timeout is infinity or 0 to 4294967295 milliseconds, as an integer. Correct it and call again.">>;
+format_bad_argument({option, Key}) ->
+    text("The option ~0tp was refused: this function does not take it, or not with this value. "
+        "py_options:takes/1 lists the options of each function.", [Key]);
 format_bad_argument({no_such_pool, Name}) ->
     text("There is no pool or context ~0tp. Register it with py:register_pool/2; if it is meant as a module, "
         "give the keyword arguments as a map.", [Name]);

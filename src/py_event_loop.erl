@@ -32,13 +32,20 @@ start_link() ->
 %% `driver': a thread of its own, or none: the emulator watches the loop's descriptor, and all such
 %% loops share one thread. What is not said the configuration says.
 -spec start_link(#{driver => thread | beam}) -> {ok, pid()} | {error, term()}.
-start_link(Opts) when is_map(Opts) ->
-    #{driver := Configured} = persistent_term:get(py_config),
-    case maps:get(driver, Opts, Configured) of
-        thread -> gen_server:start_link(?MODULE, [], []);
-        beam -> py_event_loop_beam:start_link();
-        _ -> {error, {bad_argument, {option, driver}}}
+start_link(Opts) ->
+    case {py_options:check(event_loop, Opts), py_registry:is_running()} of
+        {{error, _} = Error, _} ->
+            Error;
+        {ok, false} ->
+            {error, not_running};
+        {ok, true} ->
+            #{driver := Configured} = persistent_term:get(py_config),
+            start_driver(maps:get(driver, Opts, Configured))
     end.
+
+start_driver(thread) -> gen_server:start_link(?MODULE, [], []);
+start_driver(beam) -> py_event_loop_beam:start_link();
+start_driver(_) -> {error, {bad_argument, {option, driver}}}.
 
 %% A loop of the pool.
 -spec get_loop() -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
@@ -46,13 +53,19 @@ get_loop() ->
     py_event_loop_pool:get_loop().
 
 %% What a process stands for.
--spec loop(event_loop()) -> py_nif:event_loop().
-loop(Pid) when is_pid(Pid) -> gen_server:call(Pid, loop, infinity);
+-spec loop(event_loop()) -> py_nif:event_loop() | {error, not_running}.
+loop(Pid) when is_pid(Pid) -> py_ask:server(Pid, loop, {error, not_running});
 loop(Loop) -> Loop.
 
 %% `{async_result, Ref, Answer}' goes to the caller. Gives the reference to cancel by.
 -spec run_async(event_loop(), request()) -> {ok, reference()} | {error, py_error:reason()}.
-run_async(Loop, #{module := M, func := F} = Request) ->
+run_async(Loop, Request) ->
+    case py_options:check(run_async, Request) of
+        ok -> begin_async(Loop, Request);
+        {error, _} = Error -> Error
+    end.
+
+begin_async(Loop, #{module := M, func := F} = Request) ->
     Args = maps:get(args, Request, []),
     Kwargs = maps:get(kwargs, Request, #{}),
     To = maps:get(caller, Request, self()),
@@ -68,7 +81,9 @@ run_async(Loop, #{module := M, func := F} = Request) ->
             Error;
         {_, {error, _} = Error, #{}} ->
             Error
-    end.
+    end;
+begin_async(_Loop, Request) ->
+    {error, {bad_argument, hd([module, func] -- maps:keys(Request))}}.
 
 find(Pid) when is_pid(Pid) ->
     case py_ask:server(Pid, loop, gone) of
@@ -76,7 +91,13 @@ find(Pid) when is_pid(Pid) ->
         Loop -> {ok, Loop}
     end;
 find(Loop) ->
-    {ok, Loop}.
+    try py_nif:event_loop_kind(Loop) of
+        gone -> {error, not_running};
+        python -> {ok, Loop};
+        raw -> {error, not_supported}
+    catch
+        error:badarg -> {error, {bad_argument, loop}}
+    end.
 
 -spec run(py_call:name(), py_call:name(), [term()]) -> py:result().
 run(M, F, A) -> run(M, F, A, #{}).

@@ -22,11 +22,26 @@ start_link(Loop) ->
 
 -spec start_link(py_nif:raw_loop(), opts()) -> gen_server:start_ret().
 start_link(Loop, Opts) ->
-    gen_server:start_link(?MODULE, {Loop, Opts}, []).
+    case {py_options:check(event_router, Opts), Opts} of
+        {{error, _} = Error, _} -> Error;
+        {ok, #{notify := Notify}} when not is_pid(Notify) -> {error, {bad_argument, {option, notify}}};
+        {ok, _} -> start_for(kind(Loop), Loop, Opts)
+    end.
+
+start_for(gone, _Loop, _Opts) -> {error, not_running};
+start_for(none, _Loop, _Opts) -> {error, {bad_argument, loop}};
+start_for(_Kind, Loop, Opts) -> gen_server:start_link(?MODULE, {Loop, Opts}, []).
+
+kind(Loop) ->
+    try
+        py_nif:event_loop_kind(Loop)
+    catch
+        error:badarg -> none
+    end.
 
 -spec stop(pid()) -> ok.
 stop(Router) ->
-    gen_server:stop(Router).
+    py_ask:otherwise(fun() -> gen_server:stop(Router) end, ok).
 
 %% Takes what is ready in the loop, and tells who wants to know.
 -spec step(py_nif:raw_loop(), opts()) -> ok.

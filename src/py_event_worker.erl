@@ -30,41 +30,47 @@ start_link(Name) ->
 
 %% An atom is registered; a binary only tells workers apart.
 -spec start_link(name(), opts()) -> gen_server:start_ret().
-start_link(Name, Opts) when is_atom(Name) ->
-    gen_server:start_link({local, Name}, ?MODULE, Opts, []);
-start_link(Name, Opts) when is_binary(Name) ->
-    gen_server:start_link(?MODULE, Opts, []).
+start_link(Name, Opts) ->
+    case {py_options:check(event_worker, Opts), py_nif:is_loaded()} of
+        {{error, _} = Error, _} -> Error;
+        {ok, false} -> {error, not_running};
+        {ok, true} when is_atom(Name) -> gen_server:start_link({local, Name}, ?MODULE, Opts, []);
+        {ok, true} when is_binary(Name) -> gen_server:start_link(?MODULE, Opts, []);
+        {ok, true} -> {error, {bad_argument, name}}
+    end.
 
 -spec stop(gen_server:server_ref()) -> ok.
 stop(Worker) ->
-    gen_server:stop(Worker).
+    py_ask:otherwise(fun() -> gen_server:stop(Worker) end, ok).
 
--spec loop(gen_server:server_ref()) -> {ok, py_nif:raw_loop()}.
+-spec loop(gen_server:server_ref()) -> {ok, py_nif:raw_loop()} | {error, not_running}.
 loop(Worker) ->
-    gen_server:call(Worker, loop).
+    request(Worker, loop).
 
 %% `{py_event, Worker, Id, read}' comes once, when there is something to read. Whoever wants more asks
 %% again when it has read.
 -spec add_reader(gen_server:server_ref(), non_neg_integer()) -> {ok, id()} | {error, py_error:reason()}.
 add_reader(Worker, Fd) ->
-    gen_server:call(Worker, {ask, read, Fd, self()}).
+    request(Worker, {ask, read, Fd, self()}).
 
 -spec add_writer(gen_server:server_ref(), non_neg_integer()) -> {ok, id()} | {error, py_error:reason()}.
 add_writer(Worker, Fd) ->
-    gen_server:call(Worker, {ask, write, Fd, self()}).
+    request(Worker, {ask, write, Fd, self()}).
 
--spec remove(gen_server:server_ref(), id()) -> ok.
+-spec remove(gen_server:server_ref(), id()) -> ok | {error, not_running}.
 remove(Worker, Id) ->
-    gen_server:call(Worker, {remove, Id}).
+    request(Worker, {remove, Id}).
 
 %% `{py_event, Worker, Id, timer}' comes once.
 -spec call_later(gen_server:server_ref(), non_neg_integer()) -> {ok, id()} | {error, py_error:reason()}.
 call_later(Worker, Ms) ->
-    gen_server:call(Worker, {ask, timer, Ms, self()}).
+    request(Worker, {ask, timer, Ms, self()}).
 
--spec cancel_timer(gen_server:server_ref(), id()) -> ok.
+-spec cancel_timer(gen_server:server_ref(), id()) -> ok | {error, not_running}.
 cancel_timer(Worker, Id) ->
     remove(Worker, Id).
+
+request(Worker, Request) -> py_ask:server(Worker, Request, {error, not_running}).
 
 -spec init(opts()) -> {ok, #state{}} | {stop, py_error:reason()}.
 init(_Opts) ->

@@ -270,18 +270,18 @@ loop_info(_Loop) -> ?NOT_LOADED.
 
 -spec loop_submit(slot(), Key :: term(), event_loop(), op(), flags(), payload()) ->
     JobId :: pos_integer() | refusal().
-loop_submit(_Slot, _Key, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+loop_submit(_Slot, _Key, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
 
 -spec loop_spawn(slot(), To :: pid(), Tag :: atom(), event_loop(), op(), flags(), payload()) ->
     {ok | refusal(), job_ref()}.
-loop_spawn(_Slot, _To, _Tag, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+loop_spawn(_Slot, _To, _Tag, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
 
 -spec loop_cast(slot(), event_loop(), op(), flags(), payload()) -> ok | refusal().
-loop_cast(_Slot, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+loop_cast(_Slot, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
 
 %% `{async_result, Name, Answer}' will come to `To'.
 -spec post(slot(), pid(), term(), event_loop() | default, op(), flags(), payload()) -> ok | refusal().
-post(_Slot, _To, _Name, _Where, _Op, _Flags, _Payload) -> ?NOT_LOADED.
+post(_Slot, _To, _Name, _Where, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
 
 %% Called by a worker; `{async_result, Id, Answer}' goes to the process.
 -spec submit_call(any_loop(), event_id(), pid(), name(), name(), given()) -> submitted().
@@ -378,57 +378,57 @@ dag_redis(_Url) -> ?NOT_LOADED.
 dag_default(_Url) -> ?NOT_LOADED.
 
 %% Descriptors and timers without Python: whoever has the loop drives it.
--spec event_loop_new() -> {ok, raw_loop()} | posix().
-event_loop_new() -> ?NOT_LOADED.
+-spec event_loop_new() -> {ok, raw_loop()} | gone() | posix().
+event_loop_new() -> ?NOT_LOADED({error, not_running}).
 
 -spec event_loop_destroy(raw_loop()) -> ok.
-event_loop_destroy(_Loop) -> ?NOT_LOADED.
+event_loop_destroy(_Loop) -> ?NOT_LOADED(ok).
 
 %% A message `{select, Loop, undefined, ready_input}' to Router when there is something to do; after
 %% it `event_loop_step/1' takes what is ready and asks for the next.
 -spec event_loop_set_router(any_loop(), Router :: pid()) -> ok | gone() | {error, not_supported}.
-event_loop_set_router(_Loop, _Router) -> ?NOT_LOADED.
+event_loop_set_router(_Loop, _Router) -> ?NOT_LOADED({error, not_running}).
 
 -spec event_loop_step(raw_loop()) -> {ok, New :: non_neg_integer()} | gone() | posix().
-event_loop_step(_Loop) -> ?NOT_LOADED.
+event_loop_step(_Loop) -> ?NOT_LOADED({error, not_running}).
 
 -spec add_reader(raw_loop(), Fd :: integer(), event_id()) -> {ok, reference()} | gone() | posix().
-add_reader(_Loop, _Fd, _Id) -> ?NOT_LOADED.
+add_reader(_Loop, _Fd, _Id) -> ?NOT_LOADED({error, not_running}).
 
 -spec add_writer(raw_loop(), Fd :: integer(), event_id()) -> {ok, reference()} | gone() | posix().
-add_writer(_Loop, _Fd, _Id) -> ?NOT_LOADED.
+add_writer(_Loop, _Fd, _Id) -> ?NOT_LOADED({error, not_running}).
 
 -spec remove_reader(raw_loop(), FdRef :: reference()) -> ok | gone().
-remove_reader(_Loop, _FdRef) -> ?NOT_LOADED.
+remove_reader(_Loop, _FdRef) -> ?NOT_LOADED({error, not_running}).
 
 -spec remove_writer(raw_loop(), FdRef :: reference()) -> ok | gone().
-remove_writer(_Loop, _FdRef) -> ?NOT_LOADED.
+remove_writer(_Loop, _FdRef) -> ?NOT_LOADED({error, not_running}).
 
 -spec call_later(raw_loop(), Ms :: non_neg_integer(), event_id()) -> {ok, reference()} | gone().
-call_later(_Loop, _Ms, _Id) -> ?NOT_LOADED.
+call_later(_Loop, _Ms, _Id) -> ?NOT_LOADED({error, not_running}).
 
 %% At a nanosecond of the system's monotonic clock.
 -spec call_at(raw_loop(), Deadline :: non_neg_integer(), event_id()) -> {ok, reference()} | gone().
-call_at(_Loop, _Deadline, _Id) -> ?NOT_LOADED.
+call_at(_Loop, _Deadline, _Id) -> ?NOT_LOADED({error, not_running}).
 
 -spec cancel_timer(raw_loop(), TimerRef :: reference()) -> ok | gone().
-cancel_timer(_Loop, _TimerRef) -> ?NOT_LOADED.
+cancel_timer(_Loop, _TimerRef) -> ?NOT_LOADED({error, not_running}).
 
 %% Waits for events, at most so long.
 -spec poll_events(raw_loop(), Ms :: non_neg_integer()) ->
     {ok, New :: non_neg_integer()} | gone() | posix().
-poll_events(_Loop, _Ms) -> ?NOT_LOADED.
+poll_events(_Loop, _Ms) -> ?NOT_LOADED({error, not_running}).
 
 -spec get_pending(raw_loop()) -> [{event_id(), read | write | timer}].
-get_pending(_Loop) -> ?NOT_LOADED.
+get_pending(_Loop) -> ?NOT_LOADED([]).
 
 %% Ends a wait in `poll_events/2'.
 -spec event_loop_wakeup(raw_loop()) -> ok.
-event_loop_wakeup(_Loop) -> ?NOT_LOADED.
+event_loop_wakeup(_Loop) -> ?NOT_LOADED(ok).
 
 %% `python': it runs coroutines; `raw': Erlang drives it; `gone': it was destroyed.
 -spec event_loop_kind(any_loop()) -> python | raw | gone.
-event_loop_kind(_Loop) -> ?NOT_LOADED.
+event_loop_kind(_Loop) -> ?NOT_LOADED(gone).
 
 %% Sockets for tests, on 127.0.0.1; 0 for any port.
 -spec create_test_udp_socket(inet:port_number()) ->

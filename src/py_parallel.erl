@@ -16,8 +16,6 @@
 
 %% Milliseconds that it has to cancel what runs.
 -define(STOP, 5000).
-%% Options that say nothing here.
--define(OTHERS, [context, window, cancel]).
 
 -type map_opts() :: #{
     timeout => timeout(),
@@ -120,10 +118,13 @@ tell(Pid, Done, Total) ->
     _ = Pid ! {py_progress, Done, Total},
     ok.
 
-start([], _Opts, _Progress) ->
-    {ok, []};
+start([], Opts, _Progress) ->
+    case py_call:options(parallel, Opts) of
+        {ok, _} -> {ok, []};
+        {error, _} = Error -> Error
+    end;
 start(Payloads, Opts, Progress) ->
-    case options(Opts) of
+    case py_call:options(parallel, Opts) of
         {ok, #{timeout := Timeout, flags := Flags, fallback := Fallback}} ->
             Run = #run{
                 slot = py_call:slot(),
@@ -136,14 +137,6 @@ start(Payloads, Opts, Progress) ->
         {error, _} = Error ->
             Error
     end.
-
-options(Opts) when is_map(Opts) ->
-    case [Key || Key <- ?OTHERS, is_map_key(Key, Opts)] of
-        [] -> py_call:options(Opts);
-        [Key | _] -> {error, {bad_argument, {option, Key}}}
-    end;
-options(Timeout) ->
-    py_call:options(Timeout).
 
 watch(Run, Timeout) ->
     Stop = make_ref(),

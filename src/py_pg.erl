@@ -14,10 +14,10 @@
 start_link() -> pg:start_link(?SCOPE).
 
 %% The calling process receives what is sent to the group from now on.
--spec join(Group :: term()) -> ok.
+-spec join(Group :: term()) -> ok | {error, not_running}.
 join(Group) -> join(?SCOPE, Group, self()).
 
--spec leave(Group :: term()) -> ok | not_joined.
+-spec leave(Group :: term()) -> ok | not_joined | {error, not_running}.
 leave(Group) -> leave(?SCOPE, Group, self()).
 
 -spec members(Group :: term()) -> [pid()].
@@ -38,11 +38,13 @@ scope(Name) ->
         _ -> Scope
     end.
 
--spec join(atom(), term(), pid()) -> ok.
-join(Scope, Group, Pid) -> pg:join(Scope, Group, Pid).
+-spec join(atom(), term(), pid()) -> ok | {error, not_running}.
+join(Scope, Group, Pid) ->
+    py_ask:otherwise(fun() -> pg:join(Scope, Group, Pid) end, {error, not_running}).
 
--spec leave(atom(), term(), pid()) -> ok | not_joined.
-leave(Scope, Group, Pid) -> pg:leave(Scope, Group, Pid).
+-spec leave(atom(), term(), pid()) -> ok | not_joined | {error, not_running}.
+leave(Scope, Group, Pid) ->
+    py_ask:otherwise(fun() -> pg:leave(Scope, Group, Pid) end, {error, not_running}).
 
 -spec members(atom(), term()) -> [pid()].
 members(Scope, Group) -> pg:get_members(Scope, Group).

@@ -24,7 +24,10 @@
 
 -spec start_link(opts()) -> gen_server:start_ret().
 start_link(Opts) ->
-    gen_server:start_link(?MODULE, Opts, []).
+    case py_options:check(reactor_context, Opts) of
+        ok -> gen_server:start_link(?MODULE, Opts, []);
+        {error, _} = Error -> Error
+    end.
 
 %% The descriptor is duplicated: close your own when this has returned, whatever it returned.
 -spec handoff(pid(), Fd :: non_neg_integer()) -> ok | {error, full | py_error:reason()}.

@@ -8,7 +8,8 @@
 
 -export([start_link/0, new_functions/0]).
 -export([add_function/2, remove_function/1, function/1]).
--export([add_pool/2, add_pools/2, pool_owner/1, remove_pool/1, remove_pools_of/1, pool/1, pools/1, pools/0]).
+-export([add_pool/2, add_pools/2, pool_owner/1, remove_pool/1, remove_pools_of/1]).
+-export([is_running/0, pool/1, pools/1, pools/0]).
 -export([add_interpreter/1, interpreter/1, interpreters/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -104,6 +105,9 @@ pool(Name) ->
         [] -> error;
         Pools -> {ok, least_busy(Pools)}
     end.
+
+-spec is_running() -> boolean().
+is_running() -> ets:whereis(?POOLS) =/= undefined.
 
 %% All that have this name.
 -spec pools(pool_name()) -> [py_nif:pool()].

@@ -3,7 +3,7 @@
 %% Process: the caller's own.
 -module(py_request).
 
--export([run/3, cast/3, spawn/2, stream/2, in/2, or_main/2, later/1]).
+-export([run/3, cast/3, spawn/2, stream/2, in/2, or_main/2]).
 
 -include_lib("kernel/include/logger.hrl").
 -include("py_nif.hrl").
@@ -19,11 +19,14 @@ run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
 run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout) ->
     py_call:sync(default, Op, py_about:flags(), Payload, Timeout);
 run(Op, Encoded, Opts) ->
-    with(Encoded, py_call:options(Opts), fun(Payload, #{flags := Flags} = Options) ->
+    with(Encoded, py_call:options(family(Op), Opts), fun(Payload, #{flags := Flags} = Options) ->
         or_main(Options, fun(Pool, Timeout) ->
             py_call:sync(Pool, Op, Flags, Payload, Timeout)
         end)
     end).
+
+family(Op) when Op =:= ?OP_COLLECT; Op =:= ?OP_COLLECT_EVAL -> stream;
+family(_Op) -> call.
 
 %% Runs it where the options say. With `fallback', a module that refuses to be loaded there is used in the
 %% main interpreter, within the same time.
@@ -38,20 +41,10 @@ or_main(#{fallback := true, pool := Pool, timeout := Timeout}, Run) when Pool =/
 or_main(#{pool := Pool, timeout := Timeout}, Run) ->
     Run(Pool, Timeout).
 
-%% The options of a call that nobody waits for, so that nobody could make it a second time.
--spec later(opts()) -> {ok, py_call:options()} | {error, py_error:reason()}.
-later(Opts) ->
-    case py_call:options(Opts) of
-        {ok, #{fallback := true, pool := Pool}} when Pool =/= default ->
-            {error, {bad_argument, {option, fallback}}};
-        Checked ->
-            Checked
-    end.
-
 %% Nobody waits: the log is told of what is refused, as of what fails in Python.
 -spec cast({term(), term()}, encoded(), opts()) -> ok.
 cast({M, F}, Encoded, Opts) ->
-    Cast = with(Encoded, later(Opts), fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
+    Cast = with(Encoded, py_call:options(cast, Opts), fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
         py_call:cast(Pool, ?OP_CALL, Flags, Payload, Limit)
     end),
     case Cast of
@@ -62,7 +55,7 @@ cast({M, F}, Encoded, Opts) ->
 %% `{py_response, Ref, Answer}' will come.
 -spec spawn(encoded(), opts()) -> reference().
 spawn(Encoded, Opts) ->
-    Spawned = with(Encoded, later(Opts), fun(Payload, Options) ->
+    Spawned = with(Encoded, py_call:options(spawn_call, Opts), fun(Payload, Options) ->
         #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
         Ref = py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags, Payload),
         ok = py_deadline:set(Ref, To, py_response, Limit),
@@ -81,7 +74,7 @@ spawn(Encoded, Opts) ->
 %% `{py_stream, Ref, _}' will come.
 -spec stream(encoded(), opts()) -> {ok, reference()} | {error, py_error:reason()}.
 stream(Encoded, Opts) ->
-    with(Encoded, later(Opts), fun(Payload, Options) ->
+    with(Encoded, py_call:options(stream_start, Opts), fun(Payload, Options) ->
         #{pool := Pool, flags := Flags, reply_to := To, window := Window, limit := Limit} = Options,
         case py_call:stream(To, Window, Pool, ?OP_STREAM, Flags, Payload) of
             {ok, Ref} ->

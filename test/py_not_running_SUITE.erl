@@ -10,6 +10,7 @@
     whoever_waits_hears_of_the_stop/1,
     whoever_asks_one_that_ends_hears_of_the_stop/1,
     python_that_waits_for_erlang_hears_of_the_stop/1,
+    every_function_of_users_is_asked/1,
     without_the_application_everything_says_not_running/1,
     before_the_first_start_everything_says_not_running/1
 ]).
@@ -127,99 +128,81 @@ python_that_waits_for_erlang_hears_of_the_stop(_Config) ->
     ok = py_test:eventually(fun() -> py:call(py_life, what_was_heard, []) =:= Heard end),
     ?assertMatch(#{waiting_in_callbacks := 0}, py:stats()).
 
+every_function_of_users_is_asked(_Config) ->
+    ?assertEqual([], py_entry_points:without_arguments()).
+
 without_the_application_everything_says_not_running(_Config) ->
     {ok, Ctx} = py_context:new(#{}),
     {ok, Object} = py:call(builtins, list, [], #{}, #{return => ref}),
     ok = py_test:stop(),
-    Wrong = maps:filtermap(fun(_, F) -> other_than_not_running(F) end, functions(Object)),
+    %% Processes that can't start are linked.
+    process_flag(trap_exit, true),
+    Answers = wrong_answers(),
+    OfObject = [py:call_method(Object, append, [1]), py:getattr(Object, x), py:to_term(Object)],
     ?assertReason({context_died, _}, py:call(Ctx, math, sqrt, [4])),
     ?assertEqual(not_running, py:interrupt(Ctx)),
-    ?assertEqual(ok, py:unregister_function(f)),
-    ?assertEqual(ok, py:unbind()),
-    ?assertMatch({ok, _}, py:version()),
-    ?assert(is_map(py:stats())),
     {ok, _} = application:ensure_all_started(erlang_python),
-    ?assertEqual(#{}, Wrong),
+    %% Python and the library stay. Some functions tell of Python; a graph, a limit or a loop without Python
+    %% needs the library only. The loop in question is none.
+    Stay = [{py, version}, {py, stats}, {py, execution_mode}, {py_dag, limit}, {py_dag, new}] ++
+        [{py_event_worker, start_link}, {py_event_router, start_link}, {py_event_loop, run_async}],
+    ?assertEqual([], [Answer || {{M, F, _}, _} = Answer <- Answers, not lists:member({M, F}, Stay)]),
+    ?assertEqual([{error, not_running} || _ <- OfObject], OfObject),
     ?assertEqual({ok, 2.0}, py:call(math, sqrt, [4])),
-    %% Python itself has lived on, and so has the object.
     ?assertEqual({ok, []}, py:to_term(Object)).
 
 before_the_first_start_everything_says_not_running(_Config) ->
     Peer = py_test:peer([]),
-    Wrong = peer:call(Peer, ?MODULE, before_the_start, [], 30_000),
+    Wrong = peer:call(Peer, ?MODULE, before_the_start, [], 60_000),
     ok = py_test:stop_peer(Peer),
-    ?assertEqual(#{}, Wrong).
+    ?assertEqual([], Wrong).
 
 before_the_start() ->
-    Object = {'$py_ref', 0, 1, 1, make_ref()},
-    Functions = (functions(Object))#{
-        subinterp => fun() -> py_context:new(#{mode => subinterp}) end,
-        version => fun() -> py:version() end,
-        stats => fun() -> py:stats() end,
-        execution_mode => fun() -> py:execution_mode() end
-    },
+    %% Processes that can't start are linked.
+    process_flag(trap_exit, true),
     ok = logger:set_process_metadata(#{request => 1}),
-    Wrong = maps:filtermap(fun(_, F) -> other_than_not_running(F) end, Functions),
-    ok = py:cancel(make_ref()),
-    ok = py:stream_cancel(make_ref()),
-    {error, {bad_argument, ref}} = py:stream_ack(make_ref(), 1),
+    Wrong = wrong_answers(),
+    {error, not_running} = py_context:new(#{mode => subinterp}),
+    {error, not_running} = py:call(math, sqrt, [4], #{}, #{trace_id => 1}),
     {error, timeout} = py:await(make_ref(), 0),
-    undefined = py:last_error(),
-    false = py:is_ref(Object),
-    not_running = py:interrupt(main),
     %% This process has asked in vain so far.
     {ok, _} = application:ensure_all_started(erlang_python),
     {ok, 2.0} = py:call(math, sqrt, [4]),
     Wrong.
 
-functions(Object) ->
-    #{
-        call => fun() -> py:call(math, sqrt, [4]) end,
-        eval => fun() -> py:eval(<<"1">>) end,
-        exec => fun() -> py:exec(<<"1">>) end,
-        spawn_call => fun() -> py:await(py:spawn_call(math, sqrt, [4]), 1000) end,
-        stream => fun() -> py:stream(builtins, range, [1]) end,
-        stream_start => fun() -> py:stream_start(builtins, range, [1]) end,
-        bind => fun() -> py:bind() end,
-        bind_new => fun() -> py:bind(new) end,
-        with_context => fun() -> py:with_context(fun() -> ok end) end,
-        context => fun() -> py_context:new(#{}) end,
-        own_context => fun() -> py:context() end,
-        register_pool => fun() -> py:register_pool(life_pool, #{}) end,
-        unregister_pool => fun() -> py:unregister_pool(life_pool) end,
-        register_function => fun() -> py:register_function(f, fun(_) -> ok end) end,
-        gc => fun() -> py:gc() end,
-        memory_stats => fun() -> py:memory_stats() end,
-        reload => fun() -> py:reload(json) end,
-        getattr => fun() -> py:getattr(Object, x) end,
-        state_fetch => fun() -> py:state_fetch(x) end,
-        activate_venv => fun() -> py:activate_venv("/tmp") end,
-        wsgi => fun() -> py_wsgi:run(m, app, #{}) end,
-        low_level => fun() -> py_event_loop:run(math, sqrt, [4]) end,
-        async_call => fun() -> py:await(py:async_call(math, sqrt, [4]), 1000) end,
-        async_gather => fun() -> py:async_gather([{math, sqrt, [4]}]) end,
-        async_stream => fun() -> py:async_stream(builtins, range, [1]) end,
-        stream_eval => fun() -> py:stream_eval(<<"[1]">>) end,
-        parallel => fun() -> py:parallel([{math, sqrt, [4]}]) end,
-        map => fun() -> py:map({math, sqrt}, [4]) end,
-        traced => fun() -> py:call(math, sqrt, [4], #{}, #{trace_id => 1}) end,
-        call_method => fun() -> py:call_method(Object, append, [1]) end,
-        to_term => fun() -> py:to_term(Object) end,
-        state_incr => fun() -> py:state_incr(x) end,
-        shared_dict => fun() -> py:shared_dict_new() end,
-        register_converter => fun() -> py:register_converter(to_python, x, {builtins, list}) end,
-        deactivate_venv => fun() -> py:deactivate_venv() end,
-        dag => fun() -> py_dag:run(#{nodes => #{a => #{kind => cpu, run => {py, os, getpid}}}}, #{}) end,
-        asgi => fun() -> py_asgi:run(app, app, #{}, <<>>) end,
-        asgi_serve => fun() -> py_asgi:serve("app:app", #{port => 0}) end,
-        channel => fun() -> py_channel:new() end,
-        venv_info => fun() -> py:venv_info() end
-    }.
-
-other_than_not_running(Function) ->
-    try Function() of
-        {error, not_running} -> false;
-        Other -> {true, Other}
-    catch
-        Kind:Reason -> {true, {Kind, Reason}}
-    end.
+%% Those that have nothing to ask for: there is nothing to cancel, to leave or to stop, and nobody waits; what
+%% belongs to a process, and that process is gone.
+wrong_answers() ->
+    Closed = {error, closed},
+    NotBound = {error, context_not_bound},
+    NoRequest = {error, {bad_argument, no_such_request}},
+    py_entry_points:wrong_answers(#{
+        {py, cast} => ok,
+        {py, cancel} => ok,
+        {py, stream_cancel} => ok,
+        {py, stream_ack} => {error, {bad_argument, ref}},
+        {py, ctx_call} => NotBound,
+        {py, ctx_eval} => NotBound,
+        {py, ctx_exec} => NotBound,
+        {py, interrupt} => not_running,
+        {py, is_bound} => false,
+        {py, is_ref} => false,
+        {py, last_error} => undefined,
+        {py, unbind} => ok,
+        {py, unregister_function} => ok,
+        {py_asgi, ack} => ok,
+        {py_asgi, await_response} => NoRequest,
+        {py_channel, close} => ok,
+        {py_channel, info} => Closed,
+        {py_channel, put} => Closed,
+        {py_channel, recv} => Closed,
+        {py_channel, send} => Closed,
+        {py_context, interrupt} => not_running,
+        {py_context, stop} => ok,
+        {py_event_loop_pool, get_stats} => [],
+        {py_event_router, stop} => ok,
+        {py_event_worker, stop} => ok,
+        {py_pg, broadcast} => 0,
+        {py_pg, members} => [],
+        {py_reactor_context, stop} => ok
+    }).
