@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import threading
-from asyncio import events
+from asyncio import coroutines, events
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -128,6 +128,14 @@ async def _end_tasks() -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=_PATIENCE)
+
+
+def describe(task: asyncio.Task[Any]) -> str:
+    """What a log says of a task that runs."""
+    coro = task.get_coro()
+    if coroutines.iscoroutine(coro):
+        return f"<{coroutines._format_coroutine(coro)}>"
+    return repr(task)
 
 
 async def wrap(awaitable: Awaitable[T]) -> T:

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crew::Refused;
 use crew::sync::lock;
-use pyloop::Visitors;
+use pyloop::{Stopwatch, Visitors};
+use pyrt::interrupt::Spot;
 use pyrt::{Attached, Kept, Obj};
 use rustler::LocalPid;
 
@@ -21,15 +22,17 @@ use crate::here::Thread;
 use crate::interp::{Interp, World};
 use crate::job::{Job, Op};
 use crate::pool::Pool;
+use crate::ticket::Ticket;
 use crate::{release, runtime, watch};
 
 mod beam;
+mod hang;
 mod intake;
 mod nifs;
 mod serve;
 mod start;
 
-pub use nifs::{LoopRef, is_open, loop_of, of_resource};
+pub use nifs::{LoopRef, interrupt_tasks, is_open, loop_of, of_resource};
 pub use start::task_over;
 
 /// Tasks that wait, per place in the queue: what is suspended costs memory only.
@@ -51,6 +54,16 @@ pub struct Loop {
     waiting: Mutex<HashMap<u64, Waiting>>,
     /// Jobs that were started here.
     started: AtomicU64,
+    /// The job that is just becoming a task.
+    starting: Mutex<Option<Arc<Ticket>>>,
+    /// Where its thread runs Python.
+    spot: Spot,
+    /// The Python object, once there is one.
+    object: OnceLock<Kept>,
+    /// How long it is in what it runs.
+    stopwatch: OnceLock<Arc<Stopwatch>>,
+    /// Somebody looks whether it still sees what is to be cancelled.
+    doubted: AtomicBool,
     /// Runs it; one without a thread of its own has none here.
     thread: OnceLock<Arc<Thread>>,
     /// Without a thread of its own: an Erlang process drives it.
@@ -87,6 +100,11 @@ impl Loop {
             tools: OnceLock::new(),
             waiting: Mutex::default(),
             started: AtomicU64::new(0),
+            starting: Mutex::default(),
+            spot: Spot::default(),
+            object: OnceLock::new(),
+            stopwatch: OnceLock::new(),
+            doubted: AtomicBool::new(false),
             thread: OnceLock::new(),
             beam,
         })
@@ -186,6 +204,7 @@ impl Loop {
         if self.intake.cancel(id) {
             self.tell();
         }
+        self.doubt();
     }
 
     /// Refuses work from now on; the watch answers what is there, the thread ends.
@@ -227,6 +246,14 @@ impl Loop {
             closing::stop(job);
         }
         release::soon();
+    }
+
+    /// The Python object, for whoever is attached to its interpreter.
+    fn object<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
+        match &self.beam {
+            Some(beam) => beam.object(py),
+            None => self.object.get()?.get(py),
+        }
     }
 
     fn tell(self: &Arc<Self>) {

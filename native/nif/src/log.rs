@@ -24,8 +24,8 @@ pub fn set(pid: LocalPid) {
 }
 
 /// Python's numbers for a warning and an error.
-const WARNING: i64 = 30;
 const ERROR: i64 = 40;
+const WARNING: i64 = 30;
 
 /// `{py_log, Level, Logger, Message, Meta, About}`; `meta` is an encoded small map.
 pub fn record(level: i64, logger: &str, message: &str, meta: &[u8], about: Option<&[u8]>) {
@@ -42,6 +42,11 @@ pub fn record(level: i64, logger: &str, message: &str, meta: &[u8], about: Optio
         None => write_atom(&mut out, "undefined"),
     }
     send_bytes(&to, &out);
+}
+
+/// A task keeps its loop from all else: said as asyncio does.
+pub fn slow_task(text: &str, about: Option<&[u8]>) {
+    record(WARNING, "asyncio", text, &EMPTY_MAP, about);
 }
 
 /// `py:cast` has no caller to tell.

@@ -19,7 +19,7 @@ use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
-use crate::{courier, given, log, raw_loop, stopper, story, subinterp};
+use crate::{courier, event_loop, given, log, raw_loop, stopper, story, subinterp, watch};
 
 /// Makes the atoms of the closed tables, and pins the library: its threads run in it.
 pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
@@ -123,7 +123,7 @@ fn pool_new(
 
 #[rustler::nif]
 fn pool_close(pool: ResourceArc<PoolRef>) -> Atom {
-    crate::watch::close(pool.pool.clone());
+    watch::close(pool.pool.clone());
     atoms::ok()
 }
 
@@ -171,7 +171,7 @@ fn pool_interrupt(pool: ResourceArc<PoolRef>) -> Atom {
         .filter_map(|thread| thread.innermost())
         .filter(|ticket| ticket.stop(Why::Interrupted))
         .count();
-    if stopped > 0 {
+    if event_loop::interrupt_tasks(&pool) || stopped > 0 {
         atoms::ok()
     } else {
         atoms::not_running()

@@ -11,6 +11,7 @@ use pyrt::interrupt::{Manner, Sent};
 use pyrt::thread::{ThreadState, spawn_named};
 use pyrt::{Attached, Obj, contain};
 
+use crate::event_loop::Loop;
 use crate::interp::Interp;
 use crate::ticket::{Ticket, Why};
 
@@ -21,6 +22,8 @@ const SOON: Duration = Duration::from_millis(1);
 const LATER: Duration = Duration::from_millis(10);
 /// For so long a job is left alone while it is in a module of the standard library that has locks.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// A task that goes on is told again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// An import that takes longer is interrupted like everything else.
 const IMPORTS: Duration = Duration::from_secs(60);
 /// Code that could not be interrupted by then is left to itself; its thread was replaced long ago.
@@ -47,17 +50,40 @@ pub struct Stopper {
     more: Condvar,
 }
 
-/// Running jobs only, each once: it has their bound (I8).
+/// Running jobs and loops only, each once: it has their bound (I8).
 #[derive(Default)]
 struct Work {
     orders: Vec<Order>,
     has_thread: bool,
 }
 
-/// A job to be stopped.
+/// What there is to do.
+#[derive(Clone)]
+enum What {
+    /// A job is to be stopped.
+    Job(Arc<Ticket>),
+    /// A loop does not hear that something is to be cancelled.
+    Unheard(Arc<Loop>),
+    /// A loop is in something slow.
+    Slow(Arc<Loop>),
+}
+
+impl What {
+    fn is(&self, other: &What) -> bool {
+        match (self, other) {
+            (What::Job(one), What::Job(other)) => Arc::ptr_eq(one, other),
+            (What::Unheard(one), What::Unheard(other)) => Arc::ptr_eq(one, other),
+            (What::Slow(one), What::Slow(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
 struct Order {
-    ticket: Arc<Ticket>,
+    what: What,
     since: Instant,
+    /// When an exception was sent for good.
+    told: Option<Instant>,
     /// An exception was sent that has to be taken back.
     sent_briefly: bool,
 }
@@ -65,7 +91,7 @@ struct Order {
 impl Work {
     /// The older one stays.
     fn add(&mut self, order: Order) {
-        let same = |other: &&mut Order| Arc::ptr_eq(&other.ticket, &order.ticket);
+        let same = |other: &&mut Order| other.what.is(&order.what);
         match self.orders.iter_mut().find(same) {
             Some(other) => other.since = other.since.min(order.since),
             None => self.orders.push(order),
@@ -104,11 +130,26 @@ pub fn is_shut_out() -> bool {
 
 /// Tells a job to stop, again if it was told before. Never waits.
 pub fn stop(interp: &Arc<Interp>, ticket: &Arc<Ticket>) {
+    order(interp, What::Job(ticket.clone()));
+}
+
+/// Sees to a loop that does not hear what is to be cancelled, until it does. Never waits.
+pub fn stop_task(event_loop: &Arc<Loop>) {
+    order(event_loop.interp(), What::Unheard(event_loop.clone()));
+}
+
+/// Says what a loop is in. Never waits.
+pub fn report(event_loop: &Arc<Loop>) {
+    order(event_loop.interp(), What::Slow(event_loop.clone()));
+}
+
+fn order(interp: &Arc<Interp>, what: What) {
     let stopper = &interp.stopper;
     let mut work = lock(&stopper.work);
     work.add(Order {
-        ticket: ticket.clone(),
+        what,
         since: Instant::now(),
+        told: None,
         sent_briefly: false,
     });
     stopper.more.notify_one();
@@ -161,23 +202,41 @@ fn stop_all(interp: &Arc<Interp>, orders: &mut Vec<Order>) {
 }
 
 impl Order {
-    /// Raises in the job's thread if the job is the innermost one there; one with another on top is told
-    /// when that returns (`callback`). A thread that waits for Erlang is woken. `false`: not yet, or it
-    /// remains to be seen.
+    /// `false`: not yet, or it remains to be seen.
     fn carry_out(&mut self, py: Attached<'_>, interp: &Interp, class: &Obj<'_>) -> bool {
-        let ticket = &self.ticket;
-        let Some(thread) = ticket.thread().filter(|thread| thread.has_job(ticket)) else {
-            // It has ended, and what the thread does is another's.
-            return true;
-        };
-        // Nobody takes a lock any more where the interpreter ends with its pool.
-        let ends = !interp.is_main() && matches!(ticket.why(), Some(Why::Died));
         let age = self.since.elapsed();
         let manner = Manner {
             patient: age < PATIENCE,
             imports: age > IMPORTS,
             briefly: false,
         };
+        let done = match self.what.clone() {
+            What::Job(ticket) => self.stop_job(py, interp, class, &ticket, manner),
+            What::Unheard(event_loop) => self.stop_task(py, &event_loop, manner),
+            What::Slow(event_loop) => {
+                event_loop.report(py);
+                true
+            }
+        };
+        done || age > LONGEST
+    }
+
+    /// Raises in the job's thread if the job is the innermost one there; one with another on top is told
+    /// when that returns (`callback`). A thread that waits for Erlang is woken.
+    fn stop_job(
+        &mut self,
+        py: Attached<'_>,
+        interp: &Interp,
+        class: &Obj<'_>,
+        ticket: &Arc<Ticket>,
+        manner: Manner,
+    ) -> bool {
+        let Some(thread) = ticket.thread().filter(|thread| thread.has_job(ticket)) else {
+            // It has ended, and what the thread does is another's.
+            return true;
+        };
+        // Nobody takes a lock any more where the interpreter ends with its pool.
+        let ends = !interp.is_main() && matches!(ticket.why(), Some(Why::Died));
         let sent = thread.interrupt(py, ticket, |target, rest| {
             if ends {
                 target.interrupt_anywhere(py, class);
@@ -189,7 +248,21 @@ impl Order {
         thread.wake();
         // It may sleep in an event loop of its own.
         pyloop::interrupt(thread.ident());
-        matches!(sent, None | Some(Sent::Yes)) || age > LONGEST
+        matches!(sent, None | Some(Sent::Yes))
+    }
+
+    /// Raises in the task that the loop runs, if that one is to stop; again each second, until the loop
+    /// hears of it by itself.
+    fn stop_task(&mut self, py: Attached<'_>, event_loop: &Arc<Loop>, manner: Manner) -> bool {
+        if event_loop.hears() {
+            return true;
+        }
+        if self.told.is_none_or(|told| told.elapsed() > AGAIN) {
+            let sent = event_loop.interrupt(py, manner);
+            self.sent_briefly = sent == Some(Sent::Briefly);
+            self.told = (sent == Some(Sent::Yes)).then(Instant::now);
+        }
+        false
     }
 
     /// Takes back what was sent briefly. `false`: the job was told, or has ended.
@@ -197,7 +270,17 @@ impl Order {
         if !std::mem::take(&mut self.sent_briefly) {
             return true;
         }
-        let thread = self.ticket.thread();
-        thread.is_some_and(|thread| thread.take_back(py, &self.ticket, class))
+        match &self.what {
+            What::Job(ticket) => ticket
+                .thread()
+                .is_some_and(|thread| thread.take_back(py, ticket, class)),
+            What::Unheard(event_loop) => {
+                if !event_loop.take_back(py) {
+                    self.told = Some(Instant::now());
+                }
+                true
+            }
+            What::Slow(_) => false,
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::current::Current;
 use crate::event_loop::{self, Loop};
 use crate::job::Job;
 use crate::stream_task;
+use crate::ticket::Ticket;
 
 /// What an interpreter needs to run tasks for Erlang.
 pub struct Classes {
@@ -41,6 +42,14 @@ impl Classes {
         let (variable, class) = (self.variable.get(py)?, self.running.get(py)?);
         let value = get_context_var(&variable).ok()??;
         class::body::<Running>(&value, &class).map(|running| running.0.clone())
+    }
+
+    /// Whom the code of a context runs for, if that is a task.
+    pub fn ticket_in(&self, context: &Obj<'_>) -> Option<Arc<Ticket>> {
+        let py = context.py();
+        let (variable, class) = (self.variable.get(py)?, self.running.get(py)?);
+        let value = context.call_method(c"get", &[&variable]).ok()?;
+        class::body::<Running>(&value, &class).map(|running| running.0.ticket.clone())
     }
 
     /// From here on the current context is that of a job.

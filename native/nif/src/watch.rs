@@ -4,7 +4,7 @@
 //! Thread: `py-watch`, one. Never: waits for a GIL; `stopper` does.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use pyrt::contain;
@@ -21,12 +21,23 @@ enum Task {
     Start(Arc<Pool>),
     Close(Arc<Pool>),
     CloseLoop(Arc<Loop>),
+    /// A loop that may not hear what is to be cancelled.
+    Doubt(Arc<Loop>),
+    /// The jobs of a loop are interrupted.
+    InterruptTasks(Arc<Loop>),
+    /// A loop that is up: what it takes long for is told.
+    LookAfter(Weak<Loop>),
 }
 
 /// A job that does not stop is told again, politely.
 const AGAIN: Duration = Duration::from_secs(1);
 /// One that has not stopped by then has its thread replaced.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// A loop that has not heard of a cancellation by then hangs.
+const DEAF: Duration = Duration::from_millis(50);
+/// How often is looked what the loops do.
+const ROUND: Duration = Duration::from_millis(500);
 
 /// Fed by admitted jobs only (each is stopped once), so it has their bound (I8).
 static TASKS: Mutex<Option<Sender<Task>>> = Mutex::new(None);
@@ -54,6 +65,18 @@ pub fn close_loop(event_loop: Arc<Loop>) {
     post(Task::CloseLoop(event_loop));
 }
 
+pub fn doubt(event_loop: Arc<Loop>) {
+    post(Task::Doubt(event_loop));
+}
+
+pub fn interrupt_tasks(event_loop: Arc<Loop>) {
+    post(Task::InterruptTasks(event_loop));
+}
+
+pub fn look_after(event_loop: &Arc<Loop>) {
+    post(Task::LookAfter(Arc::downgrade(event_loop)));
+}
+
 /// Starts the watch.
 pub fn start() -> std::io::Result<()> {
     let (sender, receiver) = mpsc::channel();
@@ -61,6 +84,9 @@ pub fn start() -> std::io::Result<()> {
     spawn_named("py-watch", move || {
         let mut watch = Watch {
             stopping: Vec::new(),
+            doubted: Vec::new(),
+            loops: Vec::new(),
+            next_round: Instant::now(),
         };
         loop {
             match receiver.recv_timeout(watch.patience()) {
@@ -78,6 +104,11 @@ pub fn start() -> std::io::Result<()> {
 
 struct Watch {
     stopping: Vec<Stopping>,
+    /// Loops, and when it is looked whether they hear.
+    doubted: Vec<(Arc<Loop>, Instant)>,
+    /// Those that are up, and which of their callbacks was last told about.
+    loops: Vec<(Weak<Loop>, u64)>,
+    next_round: Instant,
 }
 
 struct Stopping {
@@ -88,7 +119,10 @@ struct Stopping {
 
 impl Watch {
     fn patience(&self) -> Duration {
-        match self.stopping.iter().map(|stopping| stopping.next).min() {
+        let stopping = self.stopping.iter().map(|stopping| stopping.next);
+        let doubted = self.doubted.iter().map(|(_, due)| *due);
+        let round = (!self.loops.is_empty()).then_some(self.next_round);
+        match stopping.chain(doubted).chain(round).min() {
             Some(next) => next.saturating_duration_since(Instant::now()),
             None => Duration::from_secs(3600),
         }
@@ -111,6 +145,9 @@ impl Watch {
             }
             Task::Close(pool) => self.close(&pool),
             Task::CloseLoop(event_loop) => event_loop.refuse_all(),
+            Task::Doubt(event_loop) => self.doubted.push((event_loop, now + DEAF)),
+            Task::InterruptTasks(event_loop) => event_loop.stop_tasks(Why::Interrupted),
+            Task::LookAfter(event_loop) => self.loops.push((event_loop, 0)),
         }
     }
 
@@ -131,6 +168,34 @@ impl Watch {
         if self.stopping.iter().any(|stopping| stopping.next <= now) {
             self.stop_due(now);
         }
+        let (due, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.doubted)
+            .into_iter()
+            .partition(|(_, due)| *due <= now);
+        self.doubted = later;
+        for (event_loop, _) in due {
+            if !event_loop.hears() {
+                stopper::stop_task(&event_loop);
+            }
+        }
+        if self.next_round <= now {
+            self.next_round = now + ROUND;
+            self.look_at_loops();
+        }
+    }
+
+    /// What a loop is in for too long is told, once.
+    fn look_at_loops(&mut self) {
+        self.loops.retain_mut(|(event_loop, told)| {
+            let Some(event_loop) = event_loop.upgrade() else {
+                return false;
+            };
+            if let Some((_, which)) = event_loop.is_slow()
+                && std::mem::replace(told, which) != which
+            {
+                stopper::report(&event_loop);
+            }
+            true
+        });
     }
 
     fn stop_due(&mut self, now: Instant) {

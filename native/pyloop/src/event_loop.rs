@@ -128,7 +128,7 @@ pub struct LoopCore {
     lent: Flag,
     pub(crate) io: Io,
     tasks: Tasks,
-    pub(crate) stopwatch: Stopwatch,
+    pub(crate) stopwatch: Arc<Stopwatch>,
     /// Timers that were cancelled and are still there, more or less.
     stale: AtomicUsize,
 }
@@ -327,7 +327,7 @@ impl Native for LoopCore {
                 replaced,
                 ..Tasks::default()
             },
-            stopwatch: Stopwatch::default(),
+            stopwatch: Arc::default(),
             stale: AtomicUsize::new(0),
         })
     }

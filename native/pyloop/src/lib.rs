@@ -20,7 +20,7 @@ mod transport;
 mod types;
 mod visit;
 
-pub use stopwatch::lap;
+pub use stopwatch::{Stopwatch, lap};
 pub use visit::{Visit, Visitors, interrupt};
 
 /// What the module keeps in each interpreter.

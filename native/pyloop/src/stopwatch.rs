@@ -3,6 +3,8 @@
 //! One look at the coarse clock after each callback: its begin is the end of the one before.
 //! Thread: the loop's own; any may set the limit.
 
+use std::time::Duration;
+
 use pyrt::{Number, Obj, PyResult};
 use reactor::clock;
 
@@ -12,7 +14,7 @@ use crate::event_loop::LoopCore;
 pub struct Stopwatch {
     /// Nanoseconds from which on a callback is slow; 0: nobody wants to know.
     limit: Number,
-    /// When the last callback was over.
+    /// When the last callback was over; 0 while the loop rests.
     last: Number,
 }
 
@@ -28,6 +30,19 @@ impl Stopwatch {
         if self.limit.get() != 0 {
             self.last.set(clock::coarse());
         }
+    }
+
+    /// Nothing comes next for now.
+    #[inline]
+    pub(crate) fn rest(&self) {
+        self.last.set(0);
+    }
+
+    /// For how long the loop has been in what it runs, if that is slow, and when it began. Any thread asks.
+    pub fn runs_slowly(&self) -> Option<(Duration, u64)> {
+        let (limit, last) = (self.limit.get(), self.last.get());
+        let took = clock::coarse().saturating_sub(last);
+        (limit != 0 && last != 0 && took >= limit).then_some((Duration::from_nanos(took), last))
     }
 
     /// Something is over: how many nanoseconds it took, if it was slow.

@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyrt::{Obj, PyResult};
 use reactor::turn::Post;
 
 use crate::event_loop::{LoopCore, Work};
+use crate::stopwatch::Stopwatch;
 use crate::types::Types;
 
 /// Something to do on a loop's thread.
@@ -43,6 +44,11 @@ impl Visitors {
     /// The descriptor that is readable while the loop has something to do.
     pub fn descriptor(event_loop: &Obj<'_>) -> Option<RawFd> {
         LoopCore::of(event_loop).reactor(|reactor| Some(reactor.poller().as_fd()?.as_raw_fd()))
+    }
+
+    /// How long the loop is in what it runs, for any thread.
+    pub fn stopwatch(event_loop: &Obj<'_>) -> Arc<Stopwatch> {
+        LoopCore::of(event_loop).stopwatch.clone()
     }
 
     /// Wakes the loop if it sleeps. `false`: it is closed, and the visit was dropped.

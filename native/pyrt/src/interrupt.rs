@@ -53,7 +53,8 @@ pub struct Manner {
     pub patient: bool,
     /// Imports, too, whose locks are those of modules.
     pub imports: bool,
-    /// The exception must not outlive the call that the thread is in now.
+    /// It is for what an event loop of this package runs now, not for what that runs next: the exception must
+    /// not outlive the call that the thread is in.
     pub briefly: bool,
 }
 
@@ -198,7 +199,10 @@ fn judge(frames: &[Frame<'_>], manner: Manner, rests: impl FnOnce() -> bool) -> 
         Some(Stands::Looks | Stands::Calls) => GOES_ON,
         None | Some(Stands::Edge) => return Sent::No,
     };
-    if goes_on && is_harmful_ahead(frames) && (stands != Some(Stands::Calls) || !rests()) {
+    if goes_on
+        && is_harmful_ahead(frames, manner.briefly)
+        && (stands != Some(Stands::Calls) || !rests())
+    {
         return Sent::No;
     }
     match stands {
@@ -213,15 +217,19 @@ fn judge(frames: &[Frame<'_>], manner: Manner, rests: impl FnOnce() -> bool) -> 
 }
 
 /// Whether the next look, here or after a return, is where an exception does harm.
-fn is_harmful_ahead(frames: &[Frame<'_>]) -> bool {
+/// `briefly`: and whether that is where a loop goes on with something else.
+fn is_harmful_ahead(frames: &[Frame<'_>], briefly: bool) -> bool {
     for frame in frames {
+        if briefly && frame.is_ours() {
+            return true;
+        }
         match frame.place(|place| place.ahead()) {
             Some(ahead) if !ahead.harmful && !ahead.returns => return false,
             Some(ahead) if !ahead.harmful => {}
             _ => return true,
         }
     }
-    false
+    briefly
 }
 
 /// Whether the end of a `with` is the first that would hear of a failure of the call.

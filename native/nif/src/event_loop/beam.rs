@@ -22,7 +22,7 @@ use super::{Loop, helpers};
 use crate::erts::Raw;
 use crate::here::{Thread, here};
 use crate::interp::Interp;
-use crate::{atoms, fork, log};
+use crate::{atoms, fork, log, watch};
 
 /// What a loop without a thread needs.
 pub struct Beam {
@@ -52,6 +52,10 @@ impl Beam {
             asked: AtomicBool::new(false),
             told: AtomicI64::new(UNTOLD),
         }
+    }
+
+    pub fn object<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
+        lock(&self.object).as_ref().and_then(|kept| kept.get(py))
     }
 }
 
@@ -202,7 +206,10 @@ fn one_step<'py>(py: Attached<'py>, this: &Arc<Loop>, beam: &Beam) -> PyResult<'
     if this.intake.is_told() {
         Visitors::push(&object, Box::new(Arrived(this.clone())));
     }
-    let next = helpers(py)?.call_method(c"step", &[&object])?;
+    let helpers = helpers(py)?;
+    let next = this
+        .spot
+        .run(py, || helpers.call_method(c"step", &[&object]))?;
     let next = next.as_i64()?.unwrap_or(0);
     if next == 0 {
         schedule(this);
@@ -216,12 +223,13 @@ fn one_step<'py>(py: Attached<'py>, this: &Arc<Loop>, beam: &Beam) -> PyResult<'
 
 /// The loop object, made at the first step.
 fn object<'py>(py: Attached<'py>, this: &Arc<Loop>, beam: &Beam) -> PyResult<'py, Obj<'py>> {
-    let known = lock(&beam.object).as_ref().and_then(|kept| kept.get(py));
-    if let Some(object) = known {
+    if let Some(object) = beam.object(py) {
         return Ok(object);
     }
     let object = helpers(py)?.call_method(c"new_shared_loop", &[])?;
     let _ = this.tools.set(Tools::make(py)?);
+    let _ = this.stopwatch.set(Visitors::stopwatch(&object));
+    watch::look_after(this);
     *lock(&beam.object) = Some(Kept::new(object.clone()));
     if let Some(fd) = Visitors::descriptor(&object) {
         tell(beam, atoms::py_loop_up(), fd.into());

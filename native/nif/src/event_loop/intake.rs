@@ -121,6 +121,11 @@ impl Intake {
         inbox.must_tell()
     }
 
+    /// Whether the loop has not seen all that is to be cancelled.
+    pub fn has_cancels(&self) -> bool {
+        !lock(&self.inbox).cancels.is_empty()
+    }
+
     /// From now on nothing is admitted.
     pub fn close(&self) {
         let mut inbox = lock(&self.inbox);

@@ -16,7 +16,7 @@ use crate::job::{Job, Name, Reply, TicketRef};
 use crate::resource::PoolRef;
 use crate::slot::Slot;
 use crate::submit::{dead_reference, enqueue, order, refusal};
-use crate::{atoms, callback, runtime};
+use crate::{atoms, callback, runtime, watch};
 
 /// A loop; closed when the process that made it is gone.
 pub struct LoopRef {
@@ -90,6 +90,14 @@ fn pool_loop<'a>(env: Env<'a>, pool: ResourceArc<PoolRef>) -> Term<'a> {
         Some(event_loop) => event_loop.encode(env),
         None => atoms::none().encode(env),
     }
+}
+
+/// Tells the tasks of a context's loop to stop. `false`: there are none.
+pub fn interrupt_tasks(pool: &PoolRef) -> bool {
+    let event_loop = pool.event_loop.get().map(of_resource);
+    let busy = event_loop.filter(|event_loop| event_loop.has_tasks());
+    // There may be many: not on a scheduler.
+    busy.map(watch::interrupt_tasks).is_some()
 }
 
 /// A new loop without a thread: the calling process drives it. It is told `{py_loop_up, Fd}`, and

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use pyloop::Visitors;
 use pyrt::error::Builtin;
 use pyrt::thread::{ThreadState, spawn_named};
-use pyrt::{Attached, PyError, PyResult, contain};
+use pyrt::{Attached, Kept, PyError, PyResult, contain};
 
 use super::start::{Arrived, Tools};
 use super::{Loop, helpers};
 use crate::fork;
 use crate::here::here;
-use crate::{atoms, log};
+use crate::{atoms, log, watch};
 
 /// Starts the thread; the loop's owner hears `{py_worker_down, Why}` if it ends by itself.
 pub(super) fn start(this: &Arc<Loop>) -> std::io::Result<()> {
@@ -51,6 +51,7 @@ fn serve<'py>(py: Attached<'py>, this: &Arc<Loop>) -> PyResult<'py, ()> {
     let helpers = helpers(py)?;
     let event_loop = helpers.call_method(this.maker(), &[])?;
     let _ = this.tools.set(Tools::make(py)?);
+    let _ = this.object.set(Kept::new(event_loop.clone()));
     let way = this
         .interp
         .native(py)
@@ -62,8 +63,12 @@ fn serve<'py>(py: Attached<'py>, this: &Arc<Loop>) -> PyResult<'py, ()> {
     // What was posted before the way was known.
     way.post(Box::new(Arrived(this.clone())));
     let _ = this.way.set(way);
+    let _ = this.stopwatch.set(Visitors::stopwatch(&event_loop));
+    watch::look_after(this);
     while this.is_open() {
-        let served = helpers.call_method(c"serve", &[&event_loop]);
+        let served = this
+            .spot
+            .run(py, || helpers.call_method(c"serve", &[&event_loop]));
         fork::end_if_child();
         served?;
     }

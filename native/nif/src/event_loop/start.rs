@@ -39,6 +39,8 @@ pub(super) struct Tools {
     result: Kept,
     add_done_callback: Kept,
     cancel: Kept,
+    /// Before 3.14 a dict, by loop; a function of a loop since.
+    current: Kept,
 }
 
 /// The same, for one visit.
@@ -72,7 +74,27 @@ impl Tools {
             co_flags: word("co_flags")?,
             add_done_callback: word("add_done_callback")?,
             cancel: word("cancel")?,
+            current: Kept::new(match pyrt::BUILT_FOR.1 {
+                ..14 => call::import_c(py, c"asyncio.tasks")?.getattr_c(c"_current_tasks")?,
+                _ => asyncio.getattr_c(c"current_task")?,
+            }),
         })
+    }
+
+    pub(super) fn cancelled<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
+        self.cancelled.get(py)
+    }
+
+    /// The task that a loop runs at this moment. Runs no code of Python's.
+    pub(super) fn current_task<'py>(
+        &self,
+        event_loop: &Obj<'py>,
+    ) -> PyResult<'py, Option<Obj<'py>>> {
+        match self.current.get(event_loop.py()) {
+            Some(tasks) if tasks.is_dict() => tasks.dict_get(event_loop),
+            Some(current_task) => current_task.call(&[event_loop]).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
@@ -156,6 +178,15 @@ fn options<'py>(event_loop: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
     Ok(options)
 }
 
+/// The job has become a task, or never will.
+struct Started<'a>(&'a Loop);
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.starting) = None;
+    }
+}
+
 /// What a job needs next.
 enum Next<'py> {
     Await(Obj<'py>),
@@ -173,6 +204,8 @@ impl<'py> Hands<'_, 'py> {
             Ok(own) => own,
             Err(error) => return self.answer(job, Err(error.into())),
         };
+        *lock(&self.this.starting) = Some(job.ticket.clone());
+        let _started = Started(self.this);
         let next = contain("task", || self.next(&mut job));
         let next =
             next.unwrap_or_else(|place| Err(Failure::BadArgument(format!("a bug in {}", place.0))));

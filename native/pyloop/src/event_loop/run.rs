@@ -164,6 +164,7 @@ impl<'py> Driver<'_, 'py> {
 impl Host<Work, Source> for Driver<'_, '_> {
     fn before_wait(&mut self) {
         self.slept = true;
+        self.core.stopwatch.rest();
         // SAFETY: attached; the reactor touches nothing of Python until `after_wait`.
         self.pause = Some(unsafe { Pause::detach() });
     }
@@ -283,6 +284,7 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
     };
     core.stopwatch.begin();
     let done = drive(core, &mut driver);
+    core.stopwatch.rest();
     section::alone(this, || {
         core.current.set(core.reactor);
         core.owner.set(before);

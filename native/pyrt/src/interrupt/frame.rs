@@ -117,6 +117,11 @@ impl<'py> Frame<'py> {
         }
     }
 
+    /// Of this package.
+    pub fn is_ours(&self) -> bool {
+        self.module_name().starts_with("erlang.")
+    }
+
     pub fn is_threading(&self) -> bool {
         self.module_name() == "threading"
     }
