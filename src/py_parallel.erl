@@ -166,7 +166,7 @@ init(Caller, Stop, Run) ->
 %% Interpreters may have to be made first, which takes as long as it takes: another process waits for them, so
 %% that this one hears when its time is up.
 begin_work(#run{ends = {Stop, Monitor}} = Run) ->
-    {_, Asked} = spawn_monitor(fun() -> exit({workers, py_subinterp_pool:workers()}) end),
+    {_, Asked} = spawn_monitor(fun ask_for_workers/0),
     receive
         {'DOWN', Asked, process, _, {workers, {ok, Workers}}} -> work(Workers, Run);
         {'DOWN', Asked, process, _, {workers, {error, _} = Error}} -> Error;
@@ -174,6 +174,9 @@ begin_work(#run{ends = {Stop, Monitor}} = Run) ->
         Stop -> {error, timeout};
         {'DOWN', Monitor, process, _Caller, _Why} -> {error, cancelled}
     end.
+
+-spec ask_for_workers() -> no_return().
+ask_for_workers() -> exit({workers, py_subinterp_pool:workers()}).
 
 %% Every free worker gets the next call.
 work([Worker | Free], #run{left = [{Index, Payload} | Left]} = Run) ->

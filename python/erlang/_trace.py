@@ -17,8 +17,8 @@ _settrace, _setprofile = sys.settrace, sys.setprofile
 def install() -> None:
     """Notice who calls them, in this interpreter."""
     if sys.settrace is _settrace:
-        sys.settrace = MethodType(_node.tracing, _settrace)  # type: ignore[assignment]
-        sys.setprofile = MethodType(_node.tracing, _setprofile)  # type: ignore[assignment]
+        sys.settrace = MethodType(_node.tracing, _settrace)
+        sys.setprofile = MethodType(_node.tracing, _setprofile)
 
 
 def untrace() -> None:
