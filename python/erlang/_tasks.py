@@ -134,7 +134,7 @@ def describe(task: asyncio.Task[Any]) -> str:
     """What a log says of a task that runs."""
     coro = task.get_coro()
     if coroutines.iscoroutine(coro):
-        return f"<{coroutines._format_coroutine(coro)}>"
+        return f"<{coroutines._format_coroutine(coro)}>"  # type: ignore[attr-defined]
     return repr(task)
 
 
