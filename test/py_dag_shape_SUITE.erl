@@ -125,7 +125,7 @@ no_more_than_the_limit_run_at_once_in_whatever_graphs(_Config) ->
     [{ok, _} = py_dag:await(Run) || Run <- Runs],
     ?assertEqual(3, atomics:get(Counts, 2)),
     ?assertReason({bad_argument, _}, py_dag_test:run(#{a => #{run => Function, limit => 3}}, #{})),
-    ?assertError(function_clause, py_dag:limit(0)).
+    ?assertReason({bad_argument, at_once}, py_dag:limit(0)).
 
 most(Counts, Now) ->
     case atomics:get(Counts, 2) of

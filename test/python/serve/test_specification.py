@@ -324,7 +324,6 @@ def test_what_is_advertised_is_what_there_is(our_host, url, echo_socket):
         "http": {
             "http.response.early_hint": {},
             "http.response.trailers": {},
-            "http.response.pathsend": {},
         },
         "websocket": {"websocket.http.response": {}},
     }
