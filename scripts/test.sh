@@ -6,8 +6,9 @@
 
 # A runner that takes longer hangs; its end is a failure. In seconds.
 runner_limit=${DEV_RUNNER_LIMIT:-1200}
-# More lanes than cores: builds and tests also wait.
-test_lanes=3
+# More lanes than cores: builds and tests also wait, suites of Common Test most of the time.
+test_lanes=4
+ct_runners='1 2 3'
 # The order of pytest's tests, and more options of cargo test.
 python_order='-p no:randomly' rust_options=''
 
@@ -113,9 +114,11 @@ plan_runs() {
     node_needs="loader erlang nif-$py_tag"
     if wanted ct; then
         rm -rf "_build/test/claims-$py_tag"
-        task "ct-$py_tag-1" "$node_needs suites venv-$py_tag" run_for "$py_tag" test_ct "$1" "$py_tag" 1
-        ! several_suites "$1" ||
-            task "ct-$py_tag-2" "$node_needs suites venv-$py_tag" run_for "$py_tag" test_ct "$1" "$py_tag" 2
+        for plan_runner in $ct_runners; do
+            task "ct-$py_tag-$plan_runner" "$node_needs suites venv-$py_tag" \
+                run_for "$py_tag" test_ct "$1" "$py_tag" "$plan_runner"
+            several_suites "$1" || break
+        done
     fi
     ! wanted python || task "python-$py_tag" "wheel-$py_tag" run_for "$py_tag" test_python "$1"
     [ "$1" = all ] || return 0
@@ -128,7 +131,7 @@ plan_runs() {
     ! wanted rust || [ -n "$want_crates" ] || task loom '' run_for "$py_tag" test_loom
 }
 
-# several_suites all|smoke: enough for two runners.
+# several_suites all|smoke: enough for several runners.
 several_suites() {
     case $want_suites in
         '') [ "$1" = all ] ;;
