@@ -105,7 +105,8 @@ plan_builds() {
         task "venv-$py_tag" '' build_for "$py_tag" "$plan_profile" packages
     fi
     if needs_wheel "$1"; then
-        task "wheel-$py_tag" "venv-$py_tag" build_for "$py_tag" "$plan_profile" wheel
+        # The node's library first: most tests wait for it, and two builds at once take twice as long.
+        task "wheel-$py_tag" "venv-$py_tag nif-$py_tag" build_for "$py_tag" "$plan_profile" wheel
     fi
 }
 
@@ -122,13 +123,13 @@ plan_runs() {
     fi
     ! wanted python || task "python-$py_tag" "wheel-$py_tag" run_for "$py_tag" test_python "$1"
     [ "$1" = all ] || return 0
-    ! wanted rust || task "rust-$py_tag" '' run_for "$py_tag" test_rust
+    ! wanted rust || task "rust-$py_tag" "nif-$py_tag" run_for "$py_tag" test_rust
     ! wanted cpython || task "cpython-$py_tag" "wheel-$py_tag" run_for "$py_tag" test_cpython
     ! wanted elixir || task "elixir-$py_tag" "$node_needs" run_for "$py_tag" test_elixir
     # These have nothing to do with Python: once is enough.
     [ "$py_tag" = "${chosen%%"$tab"*}" ] || return 0
     ! wanted dev || task dev '' run_for "$py_tag" test_dev
-    ! wanted rust || [ -n "$want_crates" ] || task loom '' run_for "$py_tag" test_loom
+    ! wanted rust || [ -n "$want_crates" ] || task loom "nif-$py_tag" run_for "$py_tag" test_loom
 }
 
 # several_suites all|smoke: enough for several runners.
