@@ -28,6 +28,7 @@
     security/1,
     serving_asgi/1,
     from_uvicorn/1,
+    what_we_test/1,
     every_page_has_a_test_case/1,
     every_link_within_the_project_leads_somewhere/1,
     what_the_architecture_names_exists/1,
@@ -61,6 +62,7 @@ all() ->
         security,
         serving_asgi,
         from_uvicorn,
+        what_we_test,
         every_page_has_a_test_case,
         every_link_within_the_project_leads_somewhere,
         what_the_architecture_names_exists,
@@ -112,6 +114,7 @@ security(Config) -> page("docs/security.md", Config).
 serving_asgi(Config) -> page("docs/serving-asgi.md", Config).
 
 from_uvicorn(Config) -> page("docs/from-uvicorn.md", Config).
+what_we_test(Config) -> page("docs/what-we-test.md", Config).
 
 every_page_has_a_test_case(Config) ->
     Pages = filelib:wildcard("*.md", filename:join(proplists:get_value(root, Config), "docs")),
