@@ -67,11 +67,19 @@ build_nif() {
 }
 
 make_nif() (
-    # shellcheck disable=SC2030,SC2031 # for this build only
-    export PYO3_PYTHON="$py_base" PYO3_BUILD_EXTENSION_MODULE=1
+    like_maturin
     cargo_build "$py_tag" -p nif &&
         place "$(built "$py_tag" libpy_nif.so)" "priv/py_nif-$py_tag.so"
 )
+
+# The environment that maturin gives to cargo: pyo3-ffi and all that uses it is compiled once for the node's library
+# and the wheel. Where it differs, cargo compiles all of it again at each change between the two.
+like_maturin() {
+    export PYO3_PYTHON="$py_base" PYTHON_SYS_EXECUTABLE="$py_base" PYO3_BUILD_EXTENSION_MODULE=1
+    like_maturin_release=${py_tag#cp3}
+    PYO3_ENVIRONMENT_SIGNATURE=cpython-3.${like_maturin_release%t}-$(getconf LONG_BIT)bit
+    export PYO3_ENVIRONMENT_SIGNATURE
+}
 
 # place FROM TO: a node that runs has the old file mapped, so the new one takes its name in one
 # move; an equal one stays, so nothing that depends on its time is made again.

@@ -30,7 +30,7 @@ check() {
 }
 
 run_clippy() {
-    PYO3_PYTHON=$py_base cargo clippy --workspace --all-targets --target-dir "target/$py_tag" \
+    PYO3_PYTHON=$py_base cargo clippy --workspace --all-targets --target-dir "target/test-$py_tag" \
         -- -D warnings
 }
 

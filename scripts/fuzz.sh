@@ -35,5 +35,5 @@ run_fuzz() {
     # shellcheck disable=SC2086 # a list of options
     env PYO3_PYTHON="$py_base" LD_LIBRARY_PATH="${py_lib%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
         FUZZ_SECONDS="$fuzz_seconds" \
-        cargo test --target-dir "target/$py_tag" -p $fuzz_crate "fuzz_$1" -- --nocapture
+        cargo test --target-dir "target/test-$py_tag" -p $fuzz_crate "fuzz_$1" -- --nocapture
 }

@@ -7,7 +7,7 @@
 # A runner that takes longer hangs; its end is a failure. In seconds.
 runner_limit=${DEV_RUNNER_LIMIT:-1200}
 # More lanes than cores: builds and tests also wait, suites of Common Test most of the time.
-test_lanes=4
+test_lanes=5
 ct_runners='1 2 3'
 # The order of pytest's tests, and more options of cargo test.
 python_order='-p no:randomly' rust_options=''
@@ -68,15 +68,17 @@ wanted() {
     return 1
 }
 
-# Adds the tasks, what takes longest first: nobody builds for the smoke set before all of the newest is on its way.
+# Adds the tasks, what takes longest first. Nothing is built for the smoke set before the tests of the newest Python
+# can begin: two builds at once take twice as long, and most tests wait for the first.
 plan_tests() {
-    tasks=''
+    tasks='' plan_after=''
     say "Python $(printf '%s\n' "$chosen" | cut -f 2 | paste -s -d ' ' -)"
     plan_scope=all
     while read_python; do
         plan_builds "$plan_scope"
         plan_runs "$plan_scope"
         [ "$opt_all" = yes ] || plan_scope=smoke
+        [ -n "$plan_after" ] || ! needs_node || plan_after=nif-$py_tag
     done <<ROWS
 $chosen
 ROWS
@@ -96,16 +98,16 @@ plan_builds() {
     plan_profile=$profile
     [ "$1" = all ] || plan_profile=dev
     if needs_node; then
-        task "nif-$py_tag" '' build_for "$py_tag" "$plan_profile" nif
+        task "nif-$py_tag" "$plan_after" build_for "$py_tag" "$plan_profile" nif
         task erlang '' build_for "$py_tag" "$profile" erlang
         task loader '' build_for "$py_tag" "$profile" loader
         ! wanted ct || task suites erlang build_for "$py_tag" "$profile" suites
     fi
     if wanted ct || needs_wheel "$1"; then
-        task "venv-$py_tag" '' build_for "$py_tag" "$plan_profile" packages
+        task "venv-$py_tag" "$plan_after" build_for "$py_tag" "$plan_profile" packages
     fi
     if needs_wheel "$1"; then
-        # The node's library first: most tests wait for it, and two builds at once take twice as long.
+        # After the node's library, from which it takes what both are made of.
         task "wheel-$py_tag" "venv-$py_tag nif-$py_tag" build_for "$py_tag" "$plan_profile" wheel
     fi
 }
@@ -216,7 +218,7 @@ run_rust() {
     # shellcheck disable=SC2086 # a list of options
     limited env PYO3_PYTHON="$py_base" PYTHON="$py_exe" \
         LD_LIBRARY_PATH="${py_lib%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-        cargo test --target-dir "target/$py_tag" --no-fail-fast $rust_crates $rust_options
+        cargo test --target-dir "target/test-$py_tag" --no-fail-fast $rust_crates $rust_options
 }
 
 # test_ct all|smoke NAME N: NAME is that of the logs; the N-th of the runners that share the suites.

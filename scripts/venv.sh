@@ -33,10 +33,8 @@ install_wheel() {
 make_wheel() {
     wheel_dir=_build/wheel/$py_tag
     rm -rf "$wheel_dir"
-    # A target directory of its own: maturin's environment differs from ours, and pyo3-ffi would
-    # be compiled again at every change between the two.
     "$venv/bin/maturin" build --profile "$profile" --interpreter "$py_base" --compatibility linux \
-        --target-dir "target/wheel-$py_tag" --out "$wheel_dir" &&
+        --target-dir "target/$py_tag" --out "$wheel_dir" &&
         "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps --no-index \
             --force-reinstall "$wheel_dir"/*.whl
 }
