@@ -387,3 +387,11 @@ def test_a_loop_makes_the_tasks_and_futures_that_asyncio_has(
         task = new.create_task(main())
         assert type(task) is Task
         assert new.run_until_complete(task) == 7
+
+
+@pytest.mark.parametrize("when", [0, 3, -7, 2**53, 3.0, 2.5, INFINITY])
+def test_a_timer_tells_its_time_as_it_was_given(loop: Loop, when: float) -> None:
+    timer = loop.call_at(when, print)
+    timer.cancel()
+    assert (timer.when(), type(timer.when())) == (when, float if isinstance(when, float) else int)
+    assert f"when={timer.when()}" in repr(timer)

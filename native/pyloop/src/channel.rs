@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 
 use pyrt::native::Native;
 use pyrt::running::{copy_context, in_context};
-use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
+use pyrt::{Attached, Attributes, Member, Obj, Place, PyError, PyResult, Visit};
 use reactor::{Key, Readiness};
 
 use crate::event_loop::watch::lend;
@@ -41,11 +41,41 @@ pub(crate) struct Rare {
 /// No descriptor has this number: the system answers EBADF. (-1 is none for `BorrowedFd`.)
 const NO_FD: RawFd = RawFd::MAX;
 
+/// A key or none, in eight bytes: there is one for each connection.
+struct KeyPlace(Cell<u64>);
+
+impl Default for KeyPlace {
+    fn default() -> Self {
+        KeyPlace(Cell::new(Self::NONE))
+    }
+}
+
+impl KeyPlace {
+    /// No table has so many entries.
+    const NONE: u64 = u64::MAX;
+
+    fn get(&self) -> Option<Key> {
+        Some(self.0.get())
+            .filter(|key| *key != Self::NONE)
+            .map(Key::from_u64)
+    }
+
+    fn set(&self, key: Option<Key>) {
+        self.0.set(key.map_or(Self::NONE, Key::to_u64));
+    }
+
+    fn take(&self) -> Option<Key> {
+        let key = self.get();
+        self.set(None);
+        key
+    }
+}
+
 pub(crate) struct Channel {
     fd: Cell<RawFd>,
     /// Python's socket object counts this transport among those who use it.
     held: Cell<bool>,
-    key: Cell<Option<Key>>,
+    key: KeyPlace,
     pub(crate) event_loop: Member,
     pub(crate) context: Member,
     /// The object Python has for the descriptor: a socket or a file.
@@ -58,6 +88,8 @@ pub(crate) struct Channel {
     /// `pause_writing` was called.
     pub(crate) protocol_paused: Cell<bool>,
     pub(crate) rare: Rare,
+    /// What programs set on the transport: some replace its methods.
+    pub(crate) attributes: Attributes,
 }
 
 /// A class of transports.
@@ -87,7 +119,7 @@ impl Channel {
         Ok(Channel {
             fd: Cell::new(fd),
             held: Cell::new(false),
-            key: Cell::new(None),
+            key: KeyPlace::default(),
             event_loop: Member::new(event_loop.clone()),
             context: Member::new(copy_context(event_loop.py())?),
             file: Place::new(file.cloned()),
@@ -101,6 +133,7 @@ impl Channel {
                 waiter: Place::new(waiter),
                 error: Place::default(),
             },
+            attributes: Attributes::default(),
         })
     }
 

@@ -140,6 +140,8 @@ pub(crate) fn open<'py>(
 impl Native for Datagram {
     const NAME: &'static std::ffi::CStr = c"erlang._native._ErlangDatagramTransport";
     const DOC: &'static std::ffi::CStr = c"A datagram socket.";
+    const ATTRIBUTES: Option<pyrt::attributes::At<Self>> =
+        pyrt::attributes_at!(Datagram, channel.attributes);
 
     fn methods() -> &'static [pyrt::module::Function] {
         &attributes::METHODS

@@ -23,6 +23,8 @@ pub struct Plain {
 pub struct Timer {
     pub cancelled: Flag,
     pub when: f64,
+    /// The time was given as an `int`, and is told as one.
+    pub whole: bool,
     /// It is among the loop's timers.
     pub set: Flag,
     pub event_loop: Member,
@@ -82,7 +84,11 @@ impl Handle for Timer {
     }
 
     fn describe(&self) -> String {
-        format!(" when={}", self.when)
+        match self.whole {
+            true => format!(" when={}", self.when),
+            // As Python prints a float: 3.0, not 3.
+            false => format!(" when={:?}", self.when),
+        }
     }
 }
 
@@ -182,7 +188,11 @@ impl Deferrable for Plain {
 }
 
 fn when<'py>(call: &Call<Timer>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-    Obj::float(py, call.extra().when)
+    let timer = call.extra();
+    match timer.whole {
+        true => Obj::int(py, timer.when as i64),
+        false => Obj::float(py, timer.when),
+    }
 }
 
 fn event_loop<'py>(call: &Call<Timer>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {

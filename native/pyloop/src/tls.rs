@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use pyrt::error::Builtin;
 use pyrt::native::Native;
-use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
+use pyrt::{Attached, Attributes, Member, Obj, Place, PyError, PyResult, Visit};
 
 use crate::channel::Limits;
 use crate::event_loop::LoopCore;
@@ -101,6 +101,7 @@ pub struct Tls {
     write_limits: Cell<Limits>,
     read_limits: Cell<Limits>,
     flags: Flags,
+    attributes: Attributes,
 }
 
 impl Tls {
@@ -199,6 +200,7 @@ pub(crate) fn open<'py>(event_loop: &Obj<'py>, control: &Obj<'py>) -> PyResult<'
         write_limits: Cell::new(Limits::of(HIGH_WRITE)),
         read_limits: Cell::new(Limits::of(HIGH_READ)),
         flags: Flags::new(),
+        attributes: Attributes::default(),
     };
     tls.adopt(&control.getattr_c(c"_app_protocol")?)?;
     // SAFETY: the class that `make::<Tls>` made.
@@ -254,6 +256,7 @@ impl Flags {
 impl Native for Tls {
     const NAME: &'static std::ffi::CStr = c"erlang._native._ErlangSSLTransport";
     const DOC: &'static std::ffi::CStr = c"A connection under TLS.";
+    const ATTRIBUTES: Option<pyrt::attributes::At<Self>> = pyrt::attributes_at!(Tls, attributes);
     /// OpenSSL does, and its object is for one thread at a time.
     const LETS_GO: bool = true;
 

@@ -294,6 +294,8 @@ impl Flags {
 impl Native for Stream {
     const NAME: &'static std::ffi::CStr = c"erlang._native._ErlangSocketTransport";
     const DOC: &'static std::ffi::CStr = c"A connected stream socket.";
+    const ATTRIBUTES: Option<pyrt::attributes::At<Self>> =
+        pyrt::attributes_at!(Stream, channel.attributes);
 
     fn methods() -> &'static [pyrt::module::Function] {
         &attributes::METHODS

@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod attach;
+pub mod attributes;
 pub mod awaitable;
 pub mod buffer;
 pub mod call;
@@ -38,6 +39,7 @@ pub mod text;
 pub mod thread;
 
 pub use attach::Attached;
+pub use attributes::Attributes;
 pub use contain::{Panicked, contain};
 pub use error::{PyError, PyResult};
 pub use flag::{Flag, Number};

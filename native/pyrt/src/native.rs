@@ -9,6 +9,7 @@ use std::ptr::{self, NonNull};
 
 use pyo3_ffi as ffi;
 
+use crate::attributes::{At, Attributes};
 use crate::error::Builtin;
 use crate::member::{Member, Visit};
 use crate::module::Function;
@@ -58,6 +59,9 @@ pub trait Native: Sized + 'static {
     /// The thread that was let in has left; both are still locked.
     fn dismiss(&self, _py: Attached<'_>) {}
 
+    /// Where in the body its `Attributes` are. Without them instances take no attributes of Python's.
+    const ATTRIBUTES: Option<At<Self>> = None;
+
     /// Every object the body refers to.
     fn traverse(&self, visit: &mut Visit);
     /// Drops what may be part of a cycle.
@@ -88,17 +92,33 @@ struct Instance<T> {
     body: ManuallyDrop<T>,
 }
 
-/// Where the weak references are; the same for every `T`.
-fn members() -> [ffi::PyMemberDef; 2] {
-    let weak = ffi::PyMemberDef {
-        name: c"__weaklistoffset__".as_ptr(),
+/// What Python keeps in an instance for itself: weak references to it, and attributes where it takes some.
+fn members<T: Native>() -> [ffi::PyMemberDef; 3] {
+    let member = |name: &'static CStr, offset: usize| ffi::PyMemberDef {
+        name: name.as_ptr(),
         type_code: ffi::Py_T_PYSSIZET,
-        offset: std::mem::offset_of!(Instance<()>, weak) as ffi::Py_ssize_t,
+        offset: offset as ffi::Py_ssize_t,
         flags: ffi::Py_READONLY,
         doc: ptr::null(),
     };
     // SAFETY: all zeroes are the end of such a table.
-    [weak, unsafe { std::mem::zeroed() }]
+    let end = || unsafe { std::mem::zeroed() };
+    let weak = member(
+        c"__weaklistoffset__",
+        std::mem::offset_of!(Instance<T>, weak),
+    );
+    match attributes_at::<T>() {
+        Some(offset) => [weak, member(c"__dictoffset__", offset), end()],
+        None => [weak, end(), end()],
+    }
+}
+
+/// Where in an instance its attributes are.
+const fn attributes_at<T: Native>() -> Option<usize> {
+    match &T::ATTRIBUTES {
+        Some(at) => Some(std::mem::offset_of!(Instance<T>, body) + at.offset()),
+        None => None,
+    }
 }
 
 pub(crate) fn slot(slot: c_int, pfunc: *mut c_void) -> ffi::PyType_Slot {
@@ -138,7 +158,7 @@ pub(crate) fn make_with<'py, T: Native>(
     face: &Face,
     more: &[ffi::PyType_Slot],
 ) -> PyResult<'py, Obj<'py>> {
-    let mut members = members();
+    let mut members = members::<T>();
     let mut slots = vec![
         slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
         slot(ffi::Py_tp_repr, repr::<T> as *mut c_void),
@@ -243,6 +263,8 @@ unsafe extern "C" fn dealloc<T: Native>(object: *mut ffi::PyObject) {
         // SAFETY: I1, attached; an object that is going and has weak references.
         unsafe { ffi::PyObject_ClearWeakRefs(object) };
     }
+    // SAFETY: an instance of the class of `T`, whose body is dropped below.
+    unsafe { Attributes::clear(object, attributes_at::<T>()) };
     // SAFETY: the last reference is gone; the body is dropped once, here.
     let body = unsafe { &mut (*object.cast::<Instance<T>>()).body };
     let _ = contain("dealloc", || {
@@ -265,6 +287,8 @@ unsafe extern "C" fn traverse<T: Native>(
     let mut visit = Visit::new(visit, arg);
     // SAFETY: every object has a type, and a heap type is counted by its instances.
     visit.raw(unsafe { ffi::Py_TYPE(object) }.cast());
+    // SAFETY: an instance of the class of `T`.
+    unsafe { Attributes::visit(object, attributes_at::<T>(), &mut visit) };
     // SAFETY: the collector lends an instance for this call.
     let object = unsafe { Borrowed::from_ptr(NonNull::new_unchecked(object)) };
     // SAFETY: an instance of the class of `T`.
@@ -281,6 +305,8 @@ unsafe extern "C" fn clear<T: Native>(object: *mut ffi::PyObject) -> c_int {
         // SAFETY: an instance of the class of `T`.
         unsafe { body::<T>(&object) }.clear(py);
     });
+    // SAFETY: attached; an instance of the class of `T`.
+    unsafe { Attributes::clear(object.as_ptr(), attributes_at::<T>()) };
     0
 }
 

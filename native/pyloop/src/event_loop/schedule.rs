@@ -79,6 +79,9 @@ fn debug_call<'py>(
     this.call_named(&method.get(py), [first, &context, &callback, &rest])
 }
 
+/// Up to here a float is as exact as an `int`.
+const EXACT: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+
 impl LoopCore {
     /// Puts work at the end of the ready queue.
     #[inline]
@@ -99,13 +102,20 @@ impl LoopCore {
         Call::new(&class, Plain::default(), &callback, args.rest(1), context)
     }
 
-    fn at<'py>(&self, this: &Obj<'py>, when: f64, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    /// `whole`: the time was given as an `int`.
+    fn at<'py>(
+        &self,
+        this: &Obj<'py>,
+        (when, whole): (f64, bool),
+        args: &Args<'_, 'py>,
+    ) -> PyResult<'py, Obj<'py>> {
         let py = args.py();
         let callback = args.want(1, "callback")?;
         let context = context(self, args)?;
         let timer = Timer {
             cancelled: Flag::default(),
             when,
+            whole: whole && when.abs() <= EXACT,
             set: Flag::default(),
             event_loop: Member::new(this.clone()),
         };
@@ -179,7 +189,7 @@ pub(super) fn call_later<'py>(
         let when = Obj::float(py, when)?;
         return debug_call(this, &core.types.names._debug_call_at, &when, args, 1);
     }
-    core.at(this, when, args)
+    core.at(this, (when, false), args)
 }
 
 pub(super) fn call_at<'py>(this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
@@ -193,7 +203,7 @@ pub(super) fn call_at<'py>(this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py
     if core.debug.get() {
         return debug_call(this, &core.types.names._debug_call_at, &when, args, 1);
     }
-    core.at(this, when.as_f64()?, args)
+    core.at(this, (when.as_f64()?, when.is_int()), args)
 }
 
 /// `_enqueue(handle)`: a handle of asyncio's own becomes ready.
