@@ -22,7 +22,6 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         (worker(py_runtime, [Config]))#{shutdown => Stop + 1000},
         worker(py_logger, []),
         worker(py_courier, []),
-        worker(py_deadline, []),
         worker(py_callback, [Config]),
         pool(main, Workers),
         worker(py_redis, [Config]),

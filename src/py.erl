@@ -308,10 +308,10 @@ ctx_eval(Ctx, Code, Locals, Opts) -> eval(Code, Locals, py_request:in(py_bind:ch
 ctx_exec(Ctx, Code) -> exec(py_bind:check(Ctx), Code).
 
 %% A context that anybody may use; the same one for the same scheduler.
--spec context() -> pid() | {error, not_running}.
+-spec context() -> pid() | {error, py_error:reason()}.
 context() -> context(erlang:system_info(scheduler_id)).
 
--spec context(pos_integer()) -> pid() | {error, not_running}.
+-spec context(pos_integer()) -> pid() | {error, py_error:reason()}.
 context(N) -> py_context:default(N).
 
 -spec register_pool(atom(), #{mode => worker | subinterp | owngil, size => pos_integer()}) ->

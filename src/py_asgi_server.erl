@@ -103,31 +103,36 @@ handle_call(workers, _From, #state{workers = Workers} = State) ->
         )
     ],
     {reply, {ok, Shown}, State};
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
-handle_info({worker_ready, N}, #state{workers = Workers} = State) ->
+handle_info({worker_ready, N}, #state{workers = Workers} = State) when is_map_key(N, Workers) ->
     #{N := Worker} = Workers,
     Up = Worker#worker{status = up, failures = 0},
     {noreply, if_all_are_up(State#state{workers = Workers#{N := Up}})};
 handle_info({'EXIT', Pid, Why}, #state{workers = Workers} = State) ->
     case [N || {N, #worker{pid = P}} <- maps:to_list(Workers), P =:= Pid] of
         [N] -> worker_ended(N, reason(Why), State);
-        %% The supervisor's.
-        [] -> {stop, Why, State}
+        %% A listening socket.
+        [] when is_port(Pid) -> {stop, Why, State};
+        [] -> py_stray:info(?MODULE, {'EXIT', Pid, Why}, State)
     end;
-handle_info({start_worker, N}, #state{phase = up, workers = Workers} = State) ->
+handle_info({start_worker, N}, #state{phase = up, workers = Workers} = State) when is_map_key(N, Workers) ->
     #{N := Worker} = Workers,
     {noreply, State#state{workers = Workers#{N := started(N, Worker, State)}}};
 handle_info(start_is_late, #state{phase = starting} = State) ->
     refuse(timeout, State);
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(start_is_late, State) ->
+    {noreply, State};
+handle_info({start_worker, _}, #state{phase = stopping} = State) ->
+    {noreply, State};
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 if_all_are_up(#state{phase = starting, workers = Workers} = State) ->
     case lists:all(fun(#worker{status = Status}) -> Status =:= up end, maps:values(Workers)) of

@@ -102,8 +102,8 @@ handle_call(interpreter, _From, #state{mode = loop} = State) ->
     {reply, main, State};
 handle_call(interpreter, _From, State) ->
     {reply, self(), State};
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 command(Ref, {reload, Anew}) -> {reload, Ref, Anew};
 command(Ref, info) -> {info, Ref, none}.
@@ -114,18 +114,18 @@ handle_cast({stop, _Timeout}, #state{box = undefined} = State) ->
 handle_cast({stop, Timeout}, #state{box = Box} = State) ->
     _ = Box ! {stop, none, seconds(Timeout)},
     {noreply, State};
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 %% Python reads the name of it as a number.
 seconds(infinity) -> infinity;
 seconds(Milliseconds) -> Milliseconds / 1000.
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
-handle_info({<<"ready">>, Box}, #state{server = Server, number = Number} = State) ->
+handle_info({<<"ready">>, Box}, #state{server = Server, number = Number} = State) when is_pid(Box) ->
     Server ! {worker_ready, Number},
     {noreply, State#state{box = Box}};
-handle_info({<<"answer">>, Ref, Answer}, #state{waiting = Waiting} = State) ->
+handle_info({<<"answer">>, Ref, Answer}, #state{waiting = Waiting} = State) when is_map_key(Ref, Waiting) ->
     {From, Left} = maps:take(Ref, Waiting),
     ok = gen_server:reply(From, answer(Answer)),
     {noreply, State#state{waiting = Left}};
@@ -137,8 +137,8 @@ handle_info({'EXIT', Server, Why}, #state{server = Server} = State) ->
     {stop, Why, State};
 handle_info({'EXIT', Place, Why}, #state{place = Place} = State) ->
     {stop, {shutdown, {context_died, Why}}, State};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 answer({<<"ok">>, Value}) -> {ok, keyed(Value)};
 answer({<<"failed">>, Type, Message, Formatted}) ->

@@ -24,7 +24,8 @@ call(M, F, A, Kw, Opts) when Opts =:= #{} ->
     end;
 call(M, F, A, Kw, Opts) ->
     with(M, F, A, Kw, Opts, fun(Payload, Options) ->
-        #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
+        #{pool := Pool, flags := Wishes, reply_to := To, limit := Limit} = Options,
+        Flags = Wishes bor py_deadline:flag(Limit),
         Ref =
             case place(Pool) of
                 {ok, Loop} -> spawn(Loop, To, ?OP_ASYNC, Flags, Payload);

@@ -121,7 +121,7 @@ handle_call({lend, _Pid, _OwnNames}, _From, #state{lent = Lent, max = Max} = Sta
     map_size(Lent) >= Max
 ->
     {reply, {error, no_workers_available}, State};
-handle_call({lend, Pid, OwnNames}, _From, #state{lent = Lent} = State) ->
+handle_call({lend, Pid, OwnNames}, _From, #state{lent = Lent} = State) when is_pid(Pid), is_boolean(OwnNames) ->
     {Pool, _Worker} = Thread = thread(OwnNames),
     Monitor = monitor(process, Pid),
     Handle = make_ref(),
@@ -136,15 +136,28 @@ handle_call({context, N}, _From, #state{contexts = Contexts} = State) ->
         #{N := Pid} ->
             {reply, Pid, State};
         #{} ->
-            {ok, Pid} = py_context:new(#{}),
-            _ = monitor(process, Pid),
-            {reply, Pid, State#state{contexts = Contexts#{N => Pid}}}
-    end.
+            case py_context:new(#{}) of
+                {ok, Pid} ->
+                    _ = monitor(process, Pid),
+                    {reply, Pid, State#state{contexts = Contexts#{N => Pid}}};
+                {error, _} = Error ->
+                    {reply, Error, State}
+            end
+    end;
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 thread(OwnNames) ->
     #{max_queue := MaxQueue} = persistent_term:get(py_config),
     Pool = py_nif:pool_new(1, 1, MaxQueue, OwnNames),
     {Pool, py_nif:worker_start(Pool)}.
+
+%% A thread that hangs in C code is replaced: names and handle stay.
+with_thread({Pid, Monitor, {Pool, _Worker}} = Loan) ->
+    case py_nif:pool_stuck(Pool) of
+        true -> {Pid, Monitor, {Pool, py_nif:worker_start(Pool)}};
+        false -> Loan
+    end.
 
 give_back(Handle, #state{lent = Lent} = State) ->
     case maps:take(Handle, Lent) of
@@ -158,13 +171,15 @@ give_back(Handle, #state{lent = Lent} = State) ->
     end.
 
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({'DOWN', _Monitor, process, Pid, _Why}, #state{lent = Lent} = State) ->
     Handles = [Handle || {Handle, {Owner, _, _}} <- maps:to_list(Lent), Owner =:= Pid],
     Contexts = maps:filter(fun(_N, Context) -> Context =/= Pid end, State#state.contexts),
     {noreply, lists:foldl(fun give_back/2, State#state{contexts = Contexts}, Handles)};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info({py_worker_down, stuck}, #state{lent = Lent} = State) ->
+    {noreply, State#state{lent = maps:map(fun(_Handle, Loan) -> with_thread(Loan) end, Lent)}};
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).

@@ -167,7 +167,7 @@ spawn(Slot, To, Tag, Pool, Op, Flags, Payload) ->
     ok | {error, py_error:reason()}.
 cast(Pool, Op, Flags, Payload, Limit) ->
     {_Self, Slot, Bound} = own(),
-    case py_nif:cast(Slot, choose(Pool, Bound), Op, Flags, Payload) of
+    case py_nif:cast(Slot, choose(Pool, Bound), Op, Flags bor py_deadline:flag(Limit), Payload) of
         {ok, Ref} -> py_deadline:set(Ref, Limit);
         {Refusal, _Ref} -> {error, refused(Refusal)}
     end.
@@ -242,7 +242,7 @@ stream_ack(Ref, N) when is_integer(N), N > 0, N < 16#FFFFFFFF ->
 stream_ack(_Ref, _N) ->
     {error, {bad_argument, count}}.
 
-%% The bytes of a call, or what is wrong with its arguments.
+%% The bytes of a call, with what they encode; or what is wrong with its arguments.
 -spec payload(name(), name(), [term()], kwargs()) ->
     {ok, py_nif:payload()} | {error, {bad_argument, atom() | binary()}}.
 payload([_ | _] = Module, Function, Args, Kwargs) ->
@@ -255,8 +255,8 @@ payload(Module, Function, Args, Kwargs) ->
     case is_name(Module) andalso is_name(Function) andalso is_map(Kwargs) of
         true ->
             case size(Args, small) of
-                small -> {ok, term_to_binary({Module, Function, Args, Kwargs})};
-                large -> {ok, erlang:term_to_iovec({Module, Function, Args, Kwargs})};
+                small -> {ok, {term_to_binary({Module, Function, Args, Kwargs}), [Args | Kwargs]}};
+                large -> {ok, {erlang:term_to_iovec({Module, Function, Args, Kwargs}), [Args | Kwargs]}};
                 improper -> {error, {bad_argument, args}}
             end;
         false ->
@@ -314,7 +314,7 @@ size(_, _) -> improper.
 -spec source(iodata(), kwargs()) -> {ok, py_nif:payload()} | {error, {bad_argument, atom() | binary()}}.
 source(Code, Locals) when is_map(Locals) ->
     try unicode:characters_to_binary(Code) of
-        Source when is_binary(Source) -> {ok, term_to_binary({{bytes, Source}, Locals})};
+        Source when is_binary(Source) -> {ok, {term_to_binary({{bytes, Source}, Locals}), Locals}};
         _ -> {error, {bad_argument, code}}
     catch
         error:badarg -> {error, {bad_argument, code}}

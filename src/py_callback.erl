@@ -1,7 +1,8 @@
 %% Python calls Erlang: starts the processes that run the functions, one callback at a time each.
 %%
-%% Free executors are known to the native side, which sends to them directly; only when there is
-%% none does the request come here. At most `max_callbacks' of them run at once.
+%% Free executors are known to the native side, which sends to them directly: to one that has worked for the same
+%% caller, else to a fresh one. Only when there is none does the request come here. At most `max_callbacks' of them run
+%% at once.
 -module(py_callback).
 
 -behaviour(gen_server).
@@ -30,28 +31,44 @@ init(#{atom_quota := Quota, max_callbacks := Max}) ->
     {ok, lists:foldl(fun(_, State) -> started(none, State) end, #state{max = Max}, lists:seq(1, ?READY))}.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info({py_callback, Id, _, _, _, _, _}, #state{max = Max, executors = All} = State) when map_size(All) >= Max ->
-    ok = py_nif:callback_refuse(Id, term_to_binary({error, {overload, too_many(Max)}, []})),
-    {noreply, State};
-handle_info({py_callback, _Id, _Name, _Args, _Caller, _Leader, _About} = Request, State) ->
+handle_info({py_callback, Id, _, _, _, _, _} = Request, #state{max = Max, executors = All} = State) when
+    is_integer(Id), map_size(All) >= Max
+->
+    %% Some of them may only wait for their callers.
+    case py_nif:executor_evict() of
+        true ->
+            {noreply, started(Request, State)};
+        false ->
+            ok = py_nif:callback_refuse(Id, term_to_binary({error, {overload, too_many(Max)}, []})),
+            {noreply, State}
+    end;
+handle_info({py_callback, Id, _Name, _Args, _Caller, _Leader, _About} = Request, State) when is_integer(Id) ->
     {noreply, started(Request, State)};
+handle_info(py_more, #state{max = Max, executors = All} = State) ->
+    %% A fresh one was taken.
+    case map_size(All) < Max of
+        true -> {noreply, started(none, State)};
+        false -> {noreply, State}
+    end;
 handle_info({py_abandoned, Pid}, #state{executors = All} = State) when is_map_key(Pid, All) ->
     %% The coroutine that called it was cancelled.
     true = exit(Pid, cancelled),
     {noreply, State};
+handle_info({py_abandoned, _Ended}, State) ->
+    {noreply, State};
 handle_info({'EXIT', Pid, _Why}, #state{executors = All} = State) when is_map_key(Pid, All) ->
     ok = py_nif:executor_died(Pid),
     {noreply, State#state{executors = maps:remove(Pid, All)}};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 started(Request, #state{executors = All} = State) ->
     Pid = py_executor:start_link(Request),

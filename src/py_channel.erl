@@ -115,9 +115,9 @@ handle_call({put, Value}, _From, #state{length = Length, max = Max} = State) whe
 handle_call({put, Value}, From, #state{senders = Senders} = State) ->
     Waiter = waiter(From, infinity, none),
     {noreply, State#state{senders = queue:in({Waiter, Value}, Senders)}};
-handle_call({recv, Timeout, Token}, From, #state{length = 0} = State) ->
+handle_call({recv, Timeout, Token}, From, #state{length = 0} = State) when ?IS_TIMEOUT(Timeout) ->
     wait(From, Timeout, Token, State);
-handle_call({recv, _, _}, _From, #state{values = Values, length = Length} = State) ->
+handle_call({recv, _, _}, _From, #state{values = Values, length = Length} = State) when Length > 0 ->
     {{value, Value}, Rest} = queue:out(Values),
     after_receive({ok, Value}, room(State#state{values = Rest, length = Length - 1}));
 handle_call({forget, Token}, _From, #state{receivers = Receivers} = State) ->
@@ -143,8 +143,8 @@ handle_call(info, _From, #state{} = State) ->
         senders => queue:len(State#state.senders)
     },
     {reply, Info, State};
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 wait(_From, 0, _Token, #state{closed = false} = State) ->
     {reply, {error, timeout}, State};
@@ -207,8 +207,8 @@ forgotten(_Waiter, _Token) ->
     false.
 
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, normal, #state{}}.
 handle_info({expired, From}, #state{receivers = Receivers} = State) ->
@@ -227,5 +227,5 @@ handle_info({'DOWN', Monitor, process, _, _}, #state{receivers = R, senders = S}
 handle_info({maker_down, _, process, _, _}, State) ->
     %% With what is in it: nobody else may know of it, and it would stay for ever.
     {stop, normal, closed(State)};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).

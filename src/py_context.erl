@@ -165,7 +165,7 @@ stop(Pid) ->
     py_registry:remove_pools_of(Pid).
 
 %% The N-th of the contexts that anybody may use; made when first asked for.
--spec default(pos_integer()) -> pid() | {error, not_running}.
+-spec default(pos_integer()) -> pid() | {error, py_error:reason()}.
 default(N) -> py_ask:server(py_bind, {context, N}, {error, not_running}).
 
 %% Stops what the context runs at this moment; its caller hears `interrupted'.
@@ -236,18 +236,18 @@ boot(Pool, Function, Args) ->
     py_call:sync(Pool, ?OP_CALL, 0, Payload, infinity).
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), State) -> {noreply, State} | {stop, {shutdown, term()}, State}.
 handle_info({py_worker_down, Why}, State) ->
     {stop, {shutdown, Why}, State};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 -spec terminate(term(), {py_nif:pool(), py_nif:worker()}) -> ok.
 terminate(_Reason, {Pool, _Worker}) ->

@@ -20,20 +20,20 @@ init([]) ->
     {ok, []}.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), State) -> {noreply, State}.
-handle_info({relay, To, Head, Bytes}, State) ->
+handle_info({relay, To, Head, Bytes}, State) when is_binary(Bytes), Head =:= [] orelse length(Head) =:= 2 ->
     {noreply, relay(To, Head, py_term:decode(Bytes), State)};
 handle_info({forward, To, Message}, State) ->
     {noreply, deliver(To, Message, State)};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 %% Whoever waits for an answer gets the error as one. Nobody waits for a message: it is logged and dropped.
 relay(To, [], {ok, Message}, State) ->

@@ -142,18 +142,18 @@ init([]) ->
     {reply, State | {error, unknown}, State}.
 handle_call(loop, _From, Loop) ->
     {reply, Loop, Loop};
-handle_call(_Request, _From, Loop) ->
-    {reply, {error, unknown}, Loop}.
+handle_call(Request, _From, Loop) ->
+    py_stray:call(?MODULE, Request, Loop).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, Loop) ->
-    {noreply, Loop}.
+handle_cast(Request, Loop) ->
+    py_stray:cast(?MODULE, Request, Loop).
 
 -spec handle_info(term(), State) -> {noreply, State} | {stop, {shutdown, term()}, State}.
 handle_info({py_worker_down, Why}, Loop) ->
     {stop, {shutdown, Why}, Loop};
-handle_info(_Message, Loop) ->
-    {noreply, Loop}.
+handle_info(Message, Loop) ->
+    py_stray:info(?MODULE, Message, Loop).
 
 -spec terminate(term(), py_nif:event_loop()) -> ok.
 terminate(_Reason, Loop) ->

@@ -39,12 +39,12 @@ init([]) ->
 -spec handle_call(loop | term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call(loop, _From, #state{loop = Loop} = State) ->
     {reply, Loop, State};
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info({select, Raw, _Ref, ready_input}, #state{raw = Raw, loop = Loop} = State) ->
@@ -54,16 +54,16 @@ handle_info({select, Raw, _Ref, ready_input}, #state{raw = Raw, loop = Loop} = S
         {ok, _} -> ok = py_nif:loop_step(Loop)
     end,
     {noreply, State};
-handle_info({py_loop_up, Fd}, #state{raw = Raw} = State) ->
+handle_info({py_loop_up, Fd}, #state{raw = Raw} = State) when is_integer(Fd) ->
     {ok, _} = py_nif:add_reader(Raw, Fd, ?WORK),
     {noreply, State};
-handle_info({py_loop_rests, Deadline}, #state{raw = Raw} = State) ->
+handle_info({py_loop_rests, Deadline}, #state{raw = Raw} = State) when is_integer(Deadline) ->
     _ = py_nif:get_pending(Raw),
     {noreply, set_timer(Deadline, State)};
 handle_info({py_worker_down, Why}, State) ->
     {stop, {shutdown, Why}, State};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 set_timer(Deadline, #state{raw = Raw, timer = Timer} = State) ->
     ok = cancel_timer(Raw, Timer),

@@ -91,8 +91,8 @@ handle_call(start, _From, #state{size = Size} = State) ->
         undefined -> {reply, start_loops(Size), State};
         _ -> {reply, ok, State}
     end;
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 start_loops(Size) ->
     Started = [py_event_loop_sup:start_loop(N) || N <- lists:seq(1, Size)],
@@ -103,7 +103,7 @@ start_loops(Size) ->
 
 -spec handle_cast({is_up, pos_integer(), py_nif:event_loop()} | term(), #state{}) ->
     {noreply, #state{}}.
-handle_cast({is_up, N, Loop}, State) ->
+handle_cast({is_up, N, Loop}, #state{size = Size} = State) when is_integer(N), N >= 1, N =< Size, is_reference(Loop) ->
     _ =
         case persistent_term:get(?LOOPS, undefined) of
             undefined -> ok;
@@ -111,12 +111,12 @@ handle_cast({is_up, N, Loop}, State) ->
             Loops -> persistent_term:put(?LOOPS, setelement(N, Loops, Loop))
         end,
     {noreply, State};
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, _State) ->

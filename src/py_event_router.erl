@@ -46,12 +46,20 @@ stop(Router) ->
 %% Takes what is ready in the loop, and tells who wants to know.
 -spec step(py_nif:raw_loop(), opts()) -> ok.
 step(Loop, Opts) ->
-    case {py_nif:event_loop_step(Loop), Opts} of
+    case {stepped(Loop), Opts} of
         {{ok, N}, #{notify := Pid}} when N > 0 ->
             tell(Pid, Loop, py_nif:get_pending(Loop));
         %% Nothing came, nobody asked, or the loop was destroyed meanwhile.
         _ ->
             ok
+    end.
+
+%% A message that only looks like the emulator's names no loop.
+stepped(Loop) ->
+    try
+        py_nif:event_loop_step(Loop)
+    catch
+        error:badarg -> none
     end.
 
 -spec tell(pid(), py_nif:raw_loop(), pending()) -> ok.
@@ -67,16 +75,16 @@ init({Loop, Opts}) ->
     end.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), opts()) -> {noreply, opts()}.
 handle_info({select, Loop, _Ref, ready_input}, Opts) ->
     ok = step(Loop, Opts),
     {noreply, Opts};
-handle_info(_Message, Opts) ->
-    {noreply, Opts}.
+handle_info(Message, Opts) ->
+    py_stray:info(?MODULE, Message, Opts).

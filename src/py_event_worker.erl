@@ -85,19 +85,21 @@ init(_Opts) ->
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call(loop, _From, #state{loop = Loop} = State) ->
     {reply, {ok, Loop}, State};
-handle_call({ask, Kind, What, Pid}, _From, #state{loop = Loop, next = Id} = State) ->
+handle_call({ask, Kind, What, Pid}, _From, #state{loop = Loop, next = Id} = State) when
+    Kind =:= read orelse Kind =:= write orelse Kind =:= timer, is_pid(Pid)
+->
     case begin_to(Kind, Loop, What, Id) of
         {ok, Ref} -> {reply, {ok, Id}, ask(Id, Pid, {Kind, Ref}, State)};
         {error, _} = Error -> {reply, Error, State}
     end;
 handle_call({remove, Id}, _From, State) ->
     {reply, ok, forget(Id, State)};
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({select, Loop, _Ref, ready_input}, #state{loop = Loop} = State) ->
@@ -106,8 +108,8 @@ handle_info({select, Loop, _Ref, ready_input}, #state{loop = Loop} = State) ->
 handle_info({'DOWN', _Monitor, process, Pid, _Why}, #state{owners = Owners} = State) ->
     {_, Ids} = maps:get(Pid, Owners, {none, []}),
     {noreply, lists:foldl(fun forget/2, State, Ids)};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Why, #state{loop = Loop}) ->

@@ -1,4 +1,4 @@
-%% Runs the functions that Python calls, one after another, and answers the waiting thread.
+%% Runs the functions that Python calls for one caller, one after another, and answers the waiting thread.
 %%
 %% A synchronous `py' call made by such a function nests on the Python thread that waits for it.
 -module(py_executor).
@@ -8,6 +8,9 @@
 
 %% Milliseconds without work after which an executor ends, if others stay.
 -define(STAY, 2000).
+
+%% What a function may have changed, beside the dictionary and the mailbox.
+-define(CHANGES, [links, monitors, trap_exit, priority, registered_name]).
 
 -export_type([request/0]).
 
@@ -31,10 +34,8 @@ start_link(Request) ->
 -spec init(request() | none) -> ok.
 init(none) ->
     Slot = py_call:slot(),
-    case py_nif:executor_ready(Slot) of
-        true -> wait(Slot);
-        false -> ok
-    end;
+    ok = py_nif:executor_ready(Slot),
+    wait(Slot);
 init({py_callback, Id, _, _, _, _, _} = Request) ->
     Slot = py_call:slot(),
     case py_nif:executor_takes(Slot, Id) of
@@ -44,12 +45,15 @@ init({py_callback, Id, _, _, _, _, _} = Request) ->
 
 wait(Slot) ->
     receive
-        {py_callback, _, _, _, _, _, _} = Request -> serve(Request, Slot)
-    after ?STAY ->
-        case py_nif:executor_leaves() of
-            true -> ok;
-            false -> wait(Slot)
-        end
+        {py_callback, _, _, _, _, _, _} = Request -> serve(Request, Slot);
+        py_leave -> leave(Slot)
+    after ?STAY -> leave(Slot)
+    end.
+
+leave(Slot) ->
+    case py_nif:executor_leaves(Slot) of
+        true -> ok;
+        false -> wait(Slot)
     end.
 
 serve({py_callback, Id, Name, Args, Caller, Leader, About}, Slot) ->
@@ -57,13 +61,21 @@ serve({py_callback, Id, Name, Args, Caller, Leader, About}, Slot) ->
     ok = py_about:adopt(About),
     {Ok, Bytes, Encoded} = answer(Name, Args, Caller),
     ok = clean(),
-    case py_nif:callback_reply(Slot, Id, Ok, Bytes, Encoded) of
+    case py_nif:callback_reply(Slot, Id, Ok, Bytes, Encoded, is_clean()) of
         true -> wait(Slot);
         false -> ok;
         Next -> serve(Next, Slot)
     end.
 
-%% The next callback is another caller's: nothing that this one left behind may reach it.
+%% A process whose function has changed more than can be undone runs no other one. Functions of other callers never run
+%% here: a message that comes too late can't be told from one that they wait for.
+is_clean() ->
+    case process_info(self(), ?CHANGES) of
+        [{links, [_Manager]}, {monitors, []}, {trap_exit, false}, {priority, normal}, {registered_name, []}] -> true;
+        _ -> false
+    end.
+
+%% The next callback begins with an empty dictionary and an empty mailbox.
 clean() ->
     Slot = py_call:forget_all(),
     true = is_reference(Slot),

@@ -37,12 +37,12 @@ publish(#state{name = Name, contexts = Contexts} = State) ->
     State.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info({'EXIT', Pid, _Why}, #state{contexts = Contexts} = State) ->
@@ -56,5 +56,5 @@ handle_info({'EXIT', Pid, _Why}, #state{contexts = Contexts} = State) ->
         false ->
             {noreply, State}
     end;
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).

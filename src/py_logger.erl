@@ -59,11 +59,16 @@ init([]) ->
     end,
     {ok, #{logged => 0, dropped => 0}}.
 
--spec handle_call(info, gen_server:from(), state()) -> {reply, info(), state()}.
-handle_call(info, _From, State) -> {reply, State, State}.
+-spec handle_call(info | term(), gen_server:from(), state()) ->
+    {reply, info() | {error, unknown}, state()}.
+handle_call(info, _From, State) ->
+    {reply, State, State};
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), state()) -> {noreply, state()}.
-handle_cast(_Message, State) -> {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(log_record() | term(), state()) -> {noreply, state()}.
 handle_info({py_log, Level, Name, Message, Meta, About}, #{logged := Logged} = State) when
@@ -71,8 +76,11 @@ handle_info({py_log, Level, Name, Message, Meta, About}, #{logged := Logged} = S
 ->
     ok = logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta, About)),
     {noreply, shed(State#{logged := Logged + 1})};
-handle_info(_Other, State) ->
-    {noreply, State}.
+handle_info({io_reply, py_log, _}, State) ->
+    %% What Python printed was written in the name of this process.
+    {noreply, State};
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 %% Looked at once per record: only while records come can the queue have grown.
 shed(#{dropped := Dropped} = State) ->

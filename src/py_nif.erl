@@ -6,15 +6,15 @@
 -export([init/1, is_loaded/0]).
 -export([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -export([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
--export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
+-export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_stuck/1, pool_interrupt/1]).
 -export([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -export([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
--export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
+-export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2]).
 -export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
 -export([loop_spawn/7, loop_cast/5, post/7, linger/2, submit_call/6, submit_coroutine/6]).
 -export([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
--export([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
--export([callback_reply/5, callback_refuse/2, is_object_ref/1]).
+-export([executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1]).
+-export([callback_reply/6, callback_refuse/2, is_object_ref/1]).
 -export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -export([dag_redis/1, dag_default/1]).
 
@@ -30,15 +30,15 @@
 
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
--nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_interrupt/1]).
+-nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_stuck/1, pool_interrupt/1]).
 -nifs([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -nifs([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
--nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, expire_ref/1, stream_ack/2]).
+-nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2]).
 -nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
 -nifs([loop_spawn/7, loop_cast/5, post/7, linger/2]).
 -nifs([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
--nifs([executor_ready/1, executor_leaves/0, executor_takes/2, executor_died/1]).
--nifs([callback_reply/5, callback_refuse/2, is_object_ref/1]).
+-nifs([executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1]).
+-nifs([callback_reply/6, callback_refuse/2, is_object_ref/1]).
 -nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -nifs([dag_redis/1, dag_default/1]).
 
@@ -57,7 +57,7 @@
 %% What `spawn_call' and `stream_start' give out.
 -type job_ref() :: reference().
 -type op() :: 0..8.
--type flags() :: 0..7.
+-type flags() :: 0..15.
 %% A loop that Erlang drives itself.
 -type raw_loop() :: reference().
 -type event_id() :: non_neg_integer().
@@ -67,7 +67,8 @@
 -type submitted() :: ok | {error, py_error:reason()}.
 -type posix() :: {error, {posix, atom()}}.
 -type gone() :: {error, not_running}.
--type payload() :: binary() | [binary()].
+%% The bytes, with the terms that they encode: those keep the objects that the bytes name until a job has them.
+-type payload() :: binary() | [binary()] | {binary() | [binary()], term()}.
 -type refusal() :: overload | not_running | context_died.
 -type dag_graph() :: reference().
 -type dag_run() :: reference().
@@ -196,6 +197,10 @@ pool_info(_Pool) -> ?NOT_LOADED.
 -spec pool_busy(pool()) -> boolean().
 pool_busy(_Pool) -> ?NOT_LOADED.
 
+%% Whether all its threads hang in C code.
+-spec pool_stuck(pool()) -> boolean().
+pool_stuck(_Pool) -> ?NOT_LOADED.
+
 -spec pool_interrupt(pool()) -> ok | not_running.
 pool_interrupt(_Pool) -> ?NOT_LOADED.
 
@@ -235,9 +240,10 @@ cancel(_Slot, _JobId) -> ?NOT_LOADED.
 -spec cancel_ref(job_ref()) -> ok.
 cancel_ref(_Ref) -> ?NOT_LOADED.
 
-%% As `cancel_ref/1'; `false': the job was over already.
--spec expire_ref(job_ref()) -> boolean().
-expire_ref(_Ref) -> ?NOT_LOADED.
+%% A job that was submitted with the flag for it is cancelled when the time is up, and `{Tag, Ref, {error, timeout}}'
+%% goes to the process; for an atom in its place, a line to the log.
+-spec deadline_set(job_ref(), Milliseconds :: non_neg_integer(), To :: pid() | none, Tag :: atom()) -> ok.
+deadline_set(_Ref, _Limit, _To, _Tag) -> ?NOT_LOADED(ok).
 
 -spec stream_ack(job_ref(), pos_integer()) -> ok.
 stream_ack(_Ref, _Count) -> ?NOT_LOADED.
@@ -312,13 +318,17 @@ gather_cancel(_Gather) -> ?NOT_LOADED.
 -spec linger(slot(), JobId :: pos_integer() | job_ref()) -> ok.
 linger(_Slot, _Job) -> ?NOT_LOADED(ok).
 
-%% `false': there are enough free executors, this one may end.
--spec executor_ready(slot()) -> boolean().
+%% The calling process is free for its first callback.
+-spec executor_ready(slot()) -> ok.
 executor_ready(_Slot) -> ?NOT_LOADED.
 
 %% `true': the calling executor gets no more work and may end.
--spec executor_leaves() -> boolean().
-executor_leaves() -> ?NOT_LOADED.
+-spec executor_leaves(slot()) -> boolean().
+executor_leaves(_Slot) -> ?NOT_LOADED.
+
+%% One that waits for its caller makes room for another; `false': none does.
+-spec executor_evict() -> boolean().
+executor_evict() -> ?NOT_LOADED.
 
 -spec executor_takes(slot(), CallbackId :: pos_integer()) -> boolean().
 executor_takes(_Slot, _Id) -> ?NOT_LOADED.
@@ -326,10 +336,12 @@ executor_takes(_Slot, _Id) -> ?NOT_LOADED.
 -spec executor_died(pid()) -> ok.
 executor_died(_Pid) -> ?NOT_LOADED.
 
-%% Whether to stay for the next callback; or that one, where it came at once.
--spec callback_reply(slot(), CallbackId :: pos_integer(), Ok :: boolean(), binary(), Encoded :: term()) ->
-    Stay :: boolean() | py_executor:request().
-callback_reply(_Slot, _Id, _Ok, _Bytes, _Value) -> ?NOT_LOADED.
+%% Whether to stay for the next callback; or that one, where it came at once. A process that is not `Clean' gets none.
+-spec callback_reply(slot(), CallbackId :: pos_integer(), Ok :: boolean(), binary(), Encoded :: term(), Clean) ->
+    Stay :: boolean() | py_executor:request()
+when
+    Clean :: boolean().
+callback_reply(_Slot, _Id, _Ok, _Bytes, _Value, _Clean) -> ?NOT_LOADED.
 
 %% In place of a reply, where nobody runs the callback: `{Kind, Reason, Stacktrace}', encoded.
 -spec callback_refuse(CallbackId :: pos_integer(), binary()) -> ok.

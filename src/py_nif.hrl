@@ -12,6 +12,8 @@
 -define(FLAG_RETURN_REF, 1).
 -define(FLAG_TRACEBACK, 2).
 -define(FLAG_ABOUT, 4).
+%% `py_deadline:set' may follow.
+-define(FLAG_TIMED, 8).
 
 %% With or without its story.
 -define(IS_IMPORT_ERROR(Reason), (is_tuple(Reason) andalso element(1, Reason) =:= 'ImportError')).

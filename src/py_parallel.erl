@@ -59,9 +59,15 @@ payloads([Call | Rest], Payloads) ->
 payloads(_Improper, _Payloads) ->
     {error, {bad_argument, calls}}.
 
-payload({M, F, A}) -> py_call:payload(M, F, A, #{});
-payload({M, F, A, Kw}) -> py_call:payload(M, F, A, Kw);
-payload(_) -> {error, {bad_argument, calls}}.
+payload({M, F, A}) -> payload({M, F, A, #{}});
+payload({M, F, A, Kw}) ->
+    case py_call:payload(M, F, A, Kw) of
+        %% Without the terms: the bytes go to another process.
+        {ok, {Bytes, _Encoded}} -> {ok, Bytes};
+        {error, _} = Error -> Error
+    end;
+payload(_) ->
+    {error, {bad_argument, calls}}.
 
 %% `F' of each item, several items a call.
 -spec map({py_call:name(), py_call:name()}, [term()], timeout() | map_opts()) ->

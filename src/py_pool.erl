@@ -74,16 +74,16 @@ add(Name, Pool) ->
     end.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), State) -> {noreply, State}.
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 -spec terminate(term(), py_nif:pool()) -> ok.
 terminate(_Reason, Pool) ->

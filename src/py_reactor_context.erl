@@ -87,18 +87,18 @@ init(_Opts) ->
     {reply, way() | {error, unknown}, {pid(), way()}}.
 handle_call(way, _From, {_, Way} = State) ->
     {reply, Way, State};
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), {pid(), way()}) -> {noreply, {pid(), way()}} | {stop, term(), {pid(), way()}}.
 handle_info({'EXIT', Pid, Why}, {Pid, _} = State) ->
     {stop, Why, State};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 -spec terminate(term(), {pid(), way()}) -> ok.
 terminate(_Reason, {_Pid, Way}) ->

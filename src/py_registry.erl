@@ -151,42 +151,76 @@ named(Name, Pools) when is_tuple(Pools) ->
 named(Name, Pool) ->
     [{Name, Pool}].
 
--spec init([]) -> {ok, #{}}.
+%% A monitor for each process that has entries, and how many those are.
+-type owners() :: #{pid() => {Monitor :: reference(), pos_integer()}}.
+
+-spec init([]) -> {ok, owners()}.
 init([]) ->
     ?POOLS = ets:new(?POOLS, [named_table, protected, {read_concurrency, true}]),
     {ok, #{}}.
 
--spec handle_call(term(), gen_server:from(), State) -> {reply, ok | {error, taken}, State}.
-handle_call({add_pool, Name, Pool, Owner}, _From, State) ->
+-spec handle_call(term(), gen_server:from(), owners()) ->
+    {reply, ok | {error, taken | unknown}, owners()}.
+handle_call({add_pool, Name, Pool, Owner}, _From, Owners) when is_pid(Owner), node(Owner) =:= node() ->
     case ets:lookup(?POOLS, Name) of
         [{_, _, Other}] when Other =/= Owner ->
             %% The news of its end may be on its way.
             case is_process_alive(Other) of
-                true -> {reply, {error, taken}, State};
-                false -> {reply, insert(Name, Pool, Owner), State}
+                true -> {reply, {error, taken}, Owners};
+                false -> {reply, ok, insert(Name, Pool, Owner, Owners)}
             end;
         _ ->
-            {reply, insert(Name, Pool, Owner), State}
+            {reply, ok, insert(Name, Pool, Owner, Owners)}
     end;
-handle_call({remove_pool, Name}, _From, State) ->
-    true = ets:delete(?POOLS, Name),
-    {reply, ok, State};
-handle_call({remove_pools_of, Owner}, _From, State) ->
-    true = ets:match_delete(?POOLS, {'_', '_', Owner}),
-    {reply, ok, State}.
+handle_call({remove_pool, Name}, _From, Owners) ->
+    {reply, ok, remove(Name, Owners)};
+handle_call({remove_pools_of, Owner}, _From, Owners) ->
+    {reply, ok, remove_all(Owner, Owners)};
+handle_call(Request, _From, Owners) ->
+    py_stray:call(?MODULE, Request, Owners).
 
-insert(Name, Pool, Owner) ->
-    _Monitor = monitor(process, Owner),
+insert(Name, Pool, Owner, Owners) ->
+    Others = remove(Name, Owners),
     true = ets:insert(?POOLS, {Name, Pool, Owner}),
-    ok.
+    case Others of
+        #{Owner := {Monitor, Count}} -> Others#{Owner := {Monitor, Count + 1}};
+        #{} -> Others#{Owner => {monitor(process, Owner), 1}}
+    end.
 
--spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+remove(Name, Owners) ->
+    case ets:take(?POOLS, Name) of
+        [{_, _, Owner}] -> leave(Owner, Owners);
+        [] -> Owners
+    end.
 
--spec handle_info(term(), State) -> {noreply, State}.
-handle_info({'DOWN', _Monitor, process, Owner, _Why}, State) ->
+%% With its last entry nobody needs to know of its end.
+leave(Owner, Owners) ->
+    case Owners of
+        #{Owner := {Monitor, 1}} ->
+            true = demonitor(Monitor, [flush]),
+            maps:remove(Owner, Owners);
+        #{Owner := {Monitor, Count}} ->
+            Owners#{Owner := {Monitor, Count - 1}};
+        #{} ->
+            Owners
+    end.
+
+remove_all(Owner, Owners) ->
     true = ets:match_delete(?POOLS, {'_', '_', Owner}),
-    {noreply, State};
-handle_info(_Message, State) ->
-    {noreply, State}.
+    case maps:take(Owner, Owners) of
+        {{Monitor, _Count}, Others} ->
+            true = demonitor(Monitor, [flush]),
+            Others;
+        error ->
+            Owners
+    end.
+
+-spec handle_cast(term(), owners()) -> {noreply, owners()}.
+handle_cast(Request, Owners) ->
+    py_stray:cast(?MODULE, Request, Owners).
+
+-spec handle_info(term(), owners()) -> {noreply, owners()}.
+handle_info({'DOWN', _Monitor, process, Owner, _Why}, Owners) when is_pid(Owner) ->
+    {noreply, remove_all(Owner, Owners)};
+handle_info(Message, Owners) ->
+    py_stray:info(?MODULE, Message, Owners).

@@ -57,7 +57,7 @@ cast({M, F}, Encoded, Opts) ->
 spawn(Encoded, Opts) ->
     Spawned = with(Encoded, py_call:options(spawn_call, Opts), fun(Payload, Options) ->
         #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
-        Ref = py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags, Payload),
+        Ref = py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags bor py_deadline:flag(Limit), Payload),
         ok = py_deadline:set(Ref, To, py_response, Limit),
         Ref
     end),
@@ -76,7 +76,7 @@ spawn(Encoded, Opts) ->
 stream(Encoded, Opts) ->
     with(Encoded, py_call:options(stream_start, Opts), fun(Payload, Options) ->
         #{pool := Pool, flags := Flags, reply_to := To, window := Window, limit := Limit} = Options,
-        case py_call:stream(To, Window, Pool, ?OP_STREAM, Flags, Payload) of
+        case py_call:stream(To, Window, Pool, ?OP_STREAM, Flags bor py_deadline:flag(Limit), Payload) of
             {ok, Ref} ->
                 ok = py_deadline:set(Ref, To, py_stream, Limit),
                 {ok, Ref};

@@ -65,12 +65,20 @@ open({ok, Version}, #{version := {Major, Minor}, library := Library}) ->
             {error, sentence("libpython says it is ~ts, not ~ts", [Version, Wanted])};
         _ ->
             case py_nif:init(filename:rootname(Library)) of
-                ok -> ok;
+                ok -> keep_loaded();
+                {error, {Why, _}} when Why =:= upgrade; Why =:= reload ->
+                    {error, sentence("py_nif was loaded again, without its library: restart this node", [])};
                 {error, {_, Text}} -> {error, sentence("the library can't be loaded: ~ts", [Text])}
             end
     end;
 open({error, Text}, #{libpython := LibPython}) ->
     {error, sentence("~ts can't be opened: ~ts", [LibPython, Text])}.
+
+%% Loaded again, the module would be without its library, and the threads of that one without it: nothing but
+%% a new node would help. So OTP refuses to load it again, and says why.
+keep_loaded() ->
+    true = code:stick_mod(py_nif),
+    ok.
 
 same_python(#{version := {Major, Minor}, free_threaded := Free, executable := Executable}) ->
     case py_nif:built_for() of
@@ -95,16 +103,16 @@ run(#{executable := Executable} = Python, Config, Priv) ->
     end.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), State) -> {noreply, State}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), State) -> {noreply, State}.
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 %% Only when the node itself ends: `atexit' functions run and Python's threads are joined.
 -spec terminate(term(), py_config:config()) -> ok.

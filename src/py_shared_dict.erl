@@ -281,7 +281,11 @@ init([]) ->
     {ok, #{}}.
 
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, term(), state()}.
-handle_call({new, {Wanted, Max, Owner}}, _From, State) ->
+handle_call({new, {Wanted, Max, Owner}}, _From, State) when
+    Wanted =:= none orelse is_binary(Wanted),
+    is_integer(Max) orelse Max =:= infinity,
+    Owner =:= default orelse is_pid(Owner)
+->
     Name =
         case Wanted of
             none -> iolist_to_binary(["#", integer_to_binary(erlang:unique_integer([positive]))]);
@@ -295,10 +299,13 @@ handle_call({new, {Wanted, Max, Owner}}, _From, State) ->
 handle_call({close, Name}, _From, State) ->
     Monitors = [Monitor || {Monitor, Owned} <- maps:to_list(State), Owned =:= Name],
     _ = [demonitor(Monitor, [flush]) || Monitor <- Monitors],
-    {reply, drop(Name), maps:without(Monitors, State)}.
+    {reply, drop(Name), maps:without(Monitors, State)};
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), state()) -> {noreply, state()}.
-handle_cast(_Message, State) -> {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info({'DOWN', Monitor, process, _Pid, _Why}, State) ->
@@ -309,8 +316,8 @@ handle_info({'DOWN', Monitor, process, _Pid, _Why}, State) ->
         error ->
             {noreply, State}
     end;
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 make(Name, Max) ->
     Table = ets:new(?MODULE, [

@@ -81,12 +81,14 @@ handle_call(open, _From, #state{loops = Loops} = State) ->
     %% Never given twice, also not by the next process that has this name.
     Token = erlang:unique_integer([positive]),
     {reply, Token, State#state{loops = Loops#{Token => #loop{}}}};
-handle_call({add, Token, Signal}, _From, #state{loops = Loops} = State) ->
-    case Loops of
-        #{Token := #loop{signals = Signals} = Loop} ->
+handle_call({add, Token, Signal} = Request, _From, #state{loops = Loops} = State) ->
+    case {Loops, is_signal(Signal)} of
+        {_, false} ->
+            py_stray:call(?MODULE, Request, State);
+        {#{Token := #loop{signals = Signals} = Loop}, true} ->
             New = Loops#{Token := Loop#loop{signals = [Signal | lists:delete(Signal, Signals)]}},
             {reply, settle(Signal, New), State#state{loops = New}};
-        #{} ->
+        {#{}, true} ->
             {reply, {error, closed}, State}
     end;
 handle_call({remove, Token, Signal}, _From, State) ->
@@ -98,10 +100,10 @@ handle_call({await, Token}, From, #state{loops = Loops} = State) ->
         #{Token := Loop} -> {noreply, State#state{loops = serve(Token, Loop#loop{waiter = From}, Loops)}};
         #{} -> {reply, [], State}
     end;
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
--spec handle_cast({came, signal()}, #state{}) -> {noreply, #state{}}.
+-spec handle_cast({came, signal()} | term(), #state{}) -> {noreply, #state{}}.
 handle_cast({came, Signal}, #state{loops = Loops} = State) ->
     Hear = fun(Token, #loop{signals = Signals, pending = Pending} = Loop, Now) ->
         case lists:member(Signal, Signals) of
@@ -109,7 +111,9 @@ handle_cast({came, Signal}, #state{loops = Loops} = State) ->
             false -> Now
         end
     end,
-    {noreply, State#state{loops = maps:fold(Hear, Loops, Loops)}}.
+    {noreply, State#state{loops = maps:fold(Hear, Loops, Loops)}};
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 %% From Python code that can't wait for an answer.
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
@@ -118,8 +122,8 @@ handle_info({<<"signal_remove">>, Token, Name}, State) ->
     {noreply, lists:foldl(fun(Signal, Now) -> removed(Token, Signal, Now) end, State, Named)};
 handle_info({<<"signal_close">>, Token}, State) ->
     {noreply, closed(Token, State)};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).
 
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, #state{loops = Loops}) ->

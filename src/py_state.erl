@@ -16,7 +16,7 @@
 -export([start_link/0, max_entries/0, normal/1]).
 -export([state_fetch/1, state_store/2, state_remove/1, state_keys/0, state_clear/0]).
 -export([state_incr/1, state_incr/2, state_decr/1, state_decr/2]).
--export([init/1, handle_call/3, handle_cast/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([key/0]).
 
@@ -173,8 +173,14 @@ init([]) ->
     ]),
     {ok, []}.
 
--spec handle_call(term(), gen_server:from(), []) -> {noreply, []}.
-handle_call(_Request, _From, State) -> {noreply, State}.
+-spec handle_call(term(), gen_server:from(), []) -> {reply, {error, unknown}, []}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), []) -> {noreply, []}.
-handle_cast(_Message, State) -> {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
+
+-spec handle_info(term(), []) -> {noreply, []}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).

@@ -37,7 +37,7 @@ new_path() ->
 init({Size, Threads}) ->
     {ok, #state{size = Size, threads = Threads}}.
 
--spec handle_call(workers, gen_server:from(), #state{}) -> {reply, term(), #state{}}.
+-spec handle_call(workers | term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call(workers, _From, #state{threads = Threads} = State) ->
     case py_stats:execution_mode() of
         subinterp ->
@@ -49,7 +49,9 @@ handle_call(workers, _From, #state{threads = Threads} = State) ->
             end;
         _ ->
             {reply, {ok, lists:duplicate(Threads, default)}, State}
-    end.
+    end;
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 %% Those that have nothing to do, if there are any: one may hang in a call that nobody waits for.
 free(Pools) ->
@@ -81,12 +83,12 @@ handle_cast(new_path, #state{contexts = [_ | _] = Contexts} = State) ->
                 []
         end,
     {noreply, State};
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 %% The next one that asks gets a full pool again.
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({'DOWN', _Monitor, process, Pid, _Why}, #state{contexts = Contexts} = State) ->
     {noreply, State#state{contexts = lists:keydelete(Pid, 1, Contexts)}};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).

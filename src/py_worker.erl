@@ -19,12 +19,12 @@ init(PoolName) ->
     {ok, {Pool, py_nif:worker_start(Pool)}}.
 
 -spec handle_call(term(), gen_server:from(), state()) -> {reply, {error, unknown}, state()}.
-handle_call(_Request, _From, State) ->
-    {reply, {error, unknown}, State}.
+handle_call(Request, _From, State) ->
+    py_stray:call(?MODULE, Request, State).
 
 -spec handle_cast(term(), state()) -> {noreply, state()}.
-handle_cast(_Request, State) ->
-    {noreply, State}.
+handle_cast(Request, State) ->
+    py_stray:cast(?MODULE, Request, State).
 
 -spec handle_info(term(), state()) -> {noreply, state()} | {stop, {shutdown, term()}, state()}.
 handle_info({py_worker_down, stuck}, {Pool, _Stuck}) ->
@@ -32,5 +32,5 @@ handle_info({py_worker_down, stuck}, {Pool, _Stuck}) ->
     {noreply, {Pool, py_nif:worker_start(Pool)}};
 handle_info({py_worker_down, Why}, State) ->
     {stop, {shutdown, Why}, State};
-handle_info(_Message, State) ->
-    {noreply, State}.
+handle_info(Message, State) ->
+    py_stray:info(?MODULE, Message, State).

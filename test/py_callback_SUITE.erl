@@ -19,6 +19,9 @@
     many_python_threads_call_erlang_at_once/1,
     a_killed_executor_is_an_error_and_is_replaced/1,
     one_callback_leaves_nothing_to_the_next/1,
+    what_a_callback_does_to_its_process_does_not_reach_the_next/1,
+    a_late_message_does_not_reach_another_callers_callback/1,
+    callbacks_of_one_caller_run_in_one_process/1,
     self_is_the_process_the_code_runs_for/1,
     a_message_goes_to_a_pid_and_to_a_name/1,
     a_message_to_nobody_is_an_error_or_lost/1,
@@ -164,6 +167,67 @@ one_callback_leaves_nothing_to_the_next(_Config) ->
      || _ <- lists:seq(1, 5)
     ],
     ok = py:unregister_function(cb_leave).
+
+what_a_callback_does_to_its_process_does_not_reach_the_next(_Config) ->
+    Stays = spawn(fun() -> receive never -> ok end end),
+    ok = py:register_function(cb_change, fun([]) ->
+        Seen = state(self()),
+        true = link(Stays),
+        _ = monitor(process, Stays),
+        _ = process_flag(trap_exit, true),
+        _ = process_flag(priority, high),
+        true = register(list_to_atom("cb_" ++ integer_to_list(erlang:unique_integer([positive]))), self()),
+        term_to_binary(Seen)
+    end),
+    States = [element(2, python(bytes_of, [cb_change])) || _ <- lists:seq(1, 5)],
+    [
+        ?assertMatch(
+            [{links, [_]}, {monitors, []}, {trap_exit, false}, {priority, normal}, {registered_name, []}],
+            binary_to_term(State)
+        )
+     || State <- States
+    ],
+    ok = py:unregister_function(cb_change),
+    ok = py_test:down(Stays).
+
+state(Pid) -> process_info(Pid, [links, monitors, trap_exit, priority, registered_name]).
+
+%% The first function gives its pid away; what comes of that comes during the second one.
+a_late_message_does_not_reach_another_callers_callback(_Config) ->
+    Test = self(),
+    ok = py:register_function(cb_late, fun([]) ->
+        Executor = self(),
+        Late = spawn(fun() ->
+            receive {send, To} ->
+                Executor ! the_answer,
+                To ! sent
+            end
+        end),
+        Test ! {late, Late},
+        true
+    end),
+    ok = py:register_function(cb_asks, fun([]) ->
+        Test ! {asks, self()},
+        receive sent -> ok end,
+        receive the_answer -> <<"another's">> after 0 -> <<"none">> end
+    end),
+    Call = fun(Name) -> py:call(erlang, call, [Name]) end,
+    {ok, true} = py_test:in_process(fun() -> Call(cb_late) end),
+    Late = receive {late, Pid} -> Pid after 20_000 -> error(no_message) end,
+    Asked = spawn_monitor(fun() -> exit(Call(cb_asks)) end),
+    receive {asks, Executor} -> Late ! {send, Executor} after 20_000 -> error(no_message) end,
+    receive
+        {'DOWN', Monitor, process, _, Answer} when Monitor =:= element(2, Asked) ->
+            ?assertEqual({ok, <<"none">>}, Answer)
+    end,
+    [ok = py:unregister_function(Name) || Name <- [cb_late, cb_asks]].
+
+%% No process is made for each of them.
+callbacks_of_one_caller_run_in_one_process(_Config) ->
+    ok = py:register_function(cb_self, fun([]) -> self() end),
+    {ok, Pids} = py:eval(<<"[__import__('erlang').call('cb_self') for _ in range(1000)]">>),
+    ?assertMatch([_], lists:usort(Pids)),
+    ok = py:unregister_function(cb_self).
 
 %% ---- messages
 

@@ -25,6 +25,7 @@
     calls_queued_in_a_pool_that_is_unregistered_hear_of_it/1,
     binding_keeps_thread_and_names/1,
     binding_twice_is_binding_once/1,
+    binding_leaves_no_monitor_behind/1,
     a_bound_process_that_dies_gives_its_thread_back/1,
     a_handle_has_names_of_its_own_until_it_is_unbound/1,
     a_handle_goes_with_the_process_that_bound_it/1,
@@ -317,6 +318,18 @@ binding_twice_is_binding_once(_Config) ->
     ok = py:unbind(),
     ok = py:unbind(),
     ?assertMatch(#{bound := Before}, py:stats()).
+
+binding_leaves_no_monitor_behind(_Config) ->
+    Monitors = fun() -> length(element(2, process_info(whereis(py_registry), monitors))) end,
+    ok = py:bind(),
+    ok = py:unbind(),
+    Before = Monitors(),
+    [begin ok = py:bind(), ok = py:unbind() end || _ <- lists:seq(1, 50)],
+    ?assertEqual(Before, Monitors()),
+    Contexts = [element(2, py_context:new(#{})) || _ <- lists:seq(1, 5)],
+    ?assertEqual(Before + 5, Monitors()),
+    [ok = py_context:stop(Context) || Context <- Contexts],
+    ok = py_test:eventually(fun() -> Monitors() =:= Before end).
 
 a_bound_process_that_dies_gives_its_thread_back(_Config) ->
     #{bound := Before} = py:stats(),

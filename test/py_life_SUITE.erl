@@ -4,13 +4,15 @@
 -include("py_test.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
--export([keep_the_gil/0, log/2]).
+-export([keep_the_gil/0, stuck_while_bound/0, log/2]).
 -export([
     a_wrong_setting_stops_the_start_with_a_sentence/1,
     a_wheel_in_the_environment_is_told_and_not_used/1,
     a_module_that_cannot_be_preloaded_stops_the_start/1,
     a_full_queue_is_an_answer/1,
     a_worker_stuck_in_c_is_replaced_and_one_warning_names_what_it_runs/1,
+    a_bound_thread_stuck_in_c_is_replaced/1,
+    the_native_module_is_not_loaded_again/1,
     one_that_keeps_the_gil_is_told_in_the_log/1,
     every_part_of_the_tree_is_replaced/1,
     stopping_and_starting_twenty_times_leaves_nothing_behind/1,
@@ -125,6 +127,33 @@ stuck() ->
     Logged = [receive {logged, Level, Text} -> {Level, Text} end || _ <- Before],
     receive {logged, _, _} = More -> error(More) after 0 -> {Before, After, Logged} end.
 
+a_bound_thread_stuck_in_c_is_replaced(Config) ->
+    Peer = new_node([], Config),
+    {Before, After, Name} = peer:call(Peer, ?MODULE, stuck_while_bound, [], 60_000),
+    ?assertNotEqual(Before, After),
+    ?assertEqual({ok, 1}, Name),
+    ok = py_test:stop_peer(Peer).
+
+%% The second call waits until there is another thread; the names of the process stay.
+stuck_while_bound() ->
+    ok = py:bind(),
+    ok = py:exec(<<"name = 1">>),
+    Ident = fun() -> py:call(threading, get_ident, [], #{}, 30_000) end,
+    {ok, Before} = Ident(),
+    {error, timeout} = py:call(time, sleep, [60], #{}, 50),
+    {ok, After} = Ident(),
+    {Before, After, py:eval(<<"name">>)}.
+
+the_native_module_is_not_loaded_again(Config) ->
+    Peer = new_node([], Config),
+    ?assertEqual({error, sticky_directory}, peer:call(Peer, code, load_file, [py_nif])),
+    ?assertEqual({error, sticky_directory}, peer:call(Peer, c, l, [py_nif])),
+    ?assertEqual({ok, 2.0}, peer:call(Peer, py, call, [math, sqrt, [4]])),
+    ok = peer:call(Peer, application, stop, [erlang_python]),
+    ok = peer:call(Peer, application, start, [erlang_python]),
+    ?assertEqual({ok, 2.0}, peer:call(Peer, py, call, [math, sqrt, [4]])),
+    ok = py_test:stop_peer(Peer).
+
 one_that_keeps_the_gil_is_told_in_the_log(Config) ->
     Peer = new_node([], Config),
     Said = peer:call(Peer, ?MODULE, keep_the_gil, [], 60_000),
@@ -160,7 +189,7 @@ every_part_of_the_tree_is_replaced(Config) ->
     Peer = new_node([], Config),
     Ids = peer:call(Peer, erlang, apply, [fun ids/0, []]),
     ok = py_test:stop_peer(Peer),
-    ?assert(length(Ids) >= 18, Ids),
+    ?assert(length(Ids) >= 17, Ids),
     %% A node bears ten ends in ten seconds.
     [ok = parts_are_replaced(Some, Config) || Some <- parts(Ids, 8)],
     ok.

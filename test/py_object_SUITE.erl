@@ -2,6 +2,7 @@
 -module(py_object_SUITE).
 
 -include("py_test.hrl").
+-include_lib("erlang_python/src/py_nif.hrl").
 
 -export([all/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
 -export([
@@ -14,6 +15,7 @@
     a_reference_works_in_any_process/1,
     a_reference_works_in_a_context_and_in_a_callback/1,
     an_object_is_released_when_its_reference_is_dropped/1,
+    an_argument_lives_until_its_call_has_it/1,
     an_object_is_released_when_the_process_that_has_it_dies/1,
     an_object_named_by_a_queued_call_is_not_released/1,
     an_object_named_by_an_answer_of_erlang_is_not_released/1,
@@ -117,6 +119,32 @@ a_reference_works_in_a_context_and_in_a_callback(_Config) ->
     ok = py:register_function(obj_account, fun([]) -> Account end),
     ?assertEqual({ok, <<"ann">>}, py:eval(<<"__import__('erlang').obj_account().owner">>)),
     ok = py:unregister_function(obj_account).
+
+%% The caller drops the reference with the call itself, and collects its garbage before the call is submitted.
+an_argument_lives_until_its_call_has_it(_Config) ->
+    Exported = fun() -> maps:get(exported_objects, py:stats()) end,
+    Encode = [
+        fun(Ref) -> {?OP_CALL, py_call:payload(builtins, isinstance, [Ref, Ref], #{})} end,
+        fun(Ref) -> {?OP_CALL, py_call:payload(builtins, dict, [], #{x => Ref})} end,
+        fun(Ref) -> {?OP_EVAL, py_call:source(<<"isinstance(x, x)">>, #{x => Ref})} end
+    ],
+    Each = fun(Fun) ->
+        Before = Exported(),
+        {Op, {ok, Payload}} = Fun(class()),
+        true = garbage_collect(),
+        %% Whatever was posted for release is released by now.
+        {ok, _} = py:call(py_objects, 'Account', [<<"other">>], #{}, #{return => ref}),
+        true = garbage_collect(),
+        ok = py_test:eventually(fun() -> Exported() =< Before + 1 end),
+        py_call:sync(default, Op, ?FLAG_RETURN_REF, Payload, 5000)
+    end,
+    Is = fun({ok, Ref}) -> py:is_ref(Ref); (Error) -> Error end,
+    [?assertEqual(true, py_test:in_process(fun() -> Is(Each(Fun)) end)) || Fun <- Encode],
+    ok = py_test:eventually(fun() -> Exported() =:= 0 end).
+
+class() ->
+    {ok, Ref} = py:eval(<<"type('Fresh', (), {})">>, #{}, #{return => ref}),
+    Ref.
 
 an_object_is_released_when_its_reference_is_dropped(_Config) ->
     ok = drop(account(ann)),

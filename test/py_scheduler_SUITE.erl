@@ -123,9 +123,9 @@ of_calls() ->
             {ok, Ref} = py_nif:spawn(Slot, nobody(), py_response, default, ?OP_CALL, 0, Payload),
             ok = py_nif:cancel_ref(Ref)
         end,
-        [cast, expire_ref] => fun() ->
-            {ok, Ref} = py_nif:cast(Slot, default, ?OP_CALL, 0, Payload),
-            true = is_boolean(py_nif:expire_ref(Ref))
+        [cast, deadline_set] => fun() ->
+            {ok, Ref} = py_nif:cast(Slot, default, ?OP_CALL, ?FLAG_TIMED, Payload),
+            ok = py_nif:deadline_set(Ref, 60_000, none, none)
         end,
         [stream, stream_ack] => fun() ->
             {ok, Ref} = py:stream_start(builtins, range, [3], #{}, #{window => 1}),
@@ -141,6 +141,7 @@ of_pools() ->
             worker_start,
             pool_info,
             pool_busy,
+            pool_stuck,
             pool_memory,
             pool_interp,
             pool_add_loop,
@@ -154,6 +155,7 @@ of_pools() ->
             Worker = py_nif:worker_start(Pool),
             {0, _, _, _} = py_nif:pool_info(Pool),
             _ = py_nif:pool_busy(Pool),
+            false = py_nif:pool_stuck(Pool),
             none = py_nif:pool_memory(Pool),
             _ = py_nif:pool_interp(Pool),
             ok = py_nif:pool_add_loop(Pool, 10),
@@ -168,18 +170,19 @@ of_pools() ->
 %% In a process each: whoever does so takes callbacks until it leaves.
 of_callbacks() ->
     #{
-        [executor_ready, executor_leaves] => fun() ->
+        [executor_ready, executor_leaves, executor_evict] => fun() ->
             py_test:in_process(fun() ->
-                true = is_boolean(py_nif:executor_ready(py_call:slot())),
+                ok = py_nif:executor_ready(py_call:slot()),
+                _ = py_nif:executor_evict(),
                 %% Whoever is told to stay and does not is dead.
-                true = py_nif:executor_leaves() orelse ok =:= py_nif:executor_died(self())
+                true = py_nif:executor_leaves(py_call:slot()) orelse ok =:= py_nif:executor_died(self())
             end)
         end,
         [executor_takes, executor_died, callback_reply, callback_refuse] => fun() ->
             py_test:in_process(fun() ->
                 Slot = py_call:slot(),
                 false = py_nif:executor_takes(Slot, ?NOBODY),
-                _ = py_nif:callback_reply(Slot, ?NOBODY, true, term_to_binary(none), none),
+                _ = py_nif:callback_reply(Slot, ?NOBODY, true, term_to_binary(none), none, true),
                 ok = py_nif:callback_refuse(?NOBODY, term_to_binary({error, none, []})),
                 ok = py_nif:executor_died(self())
             end)

@@ -11,7 +11,8 @@
     python_hears_of_a_wrong_timeout_of_a_channel/1,
     a_channel_of_python_has_a_whole_number_of_places/1,
     an_event_worker_outlives_wrong_arguments/1,
-    a_deadline_of_a_refused_job_ends_nothing/1,
+    a_deadline_goes_with_its_answer/1,
+    a_refused_job_is_answered_once/1,
     the_server_of_signals_outlives_wrong_messages/1,
     every_wrong_count_of_pieces_is_refused/1
 ]).
@@ -92,12 +93,33 @@ an_event_worker_outlives_wrong_arguments(_Config) ->
     ok = py_test:message({py_event, Worker, Id, timer}),
     ok = py_event_worker:stop(Worker).
 
-a_deadline_of_a_refused_job_ends_nothing(_Config) ->
-    Server = whereis(py_deadline),
-    Server ! {expired, make_ref(), self(), async_result},
-    Server ! {expired, make_ref(), 1},
-    {error, unknown} = gen_server:call(Server, still_there),
-    ?assertEqual(Server, whereis(py_deadline)).
+%% Calls that are answered long before their time is up.
+a_deadline_goes_with_its_answer(_Config) ->
+    Hour = 3_600_000,
+    Calls = [
+        fun() -> py:await(py:async_call(math, sqrt, [4], #{}, Hour)) end,
+        fun() -> py:await(py:spawn_call(math, sqrt, [4], #{}, Hour)) end
+    ],
+    Each = fun(Call) ->
+        [{ok, 2.0} = Call() || _ <- lists:seq(1, 100)],
+        Before = held(),
+        [{ok, 2.0} = Call() || _ <- lists:seq(1, 10_000)],
+        held() - Before
+    end,
+    [?assert(Each(Call) < 500_000) || Call <- Calls].
+
+%% Bytes of the emulator that are no process's: timers are among them.
+held() ->
+    true = garbage_collect(),
+    erlang:memory(system).
+
+a_refused_job_is_answered_once(_Config) ->
+    ok = application:stop(erlang_python),
+    Ref = py:spawn_call(math, sqrt, [4], #{}, 1),
+    ?assertEqual({error, not_running}, py:await(Ref)),
+    {ok, _} = application:ensure_all_started(erlang_python),
+    {ok, none} = py:call(time, sleep, [0.05]),
+    ok = py_test:nothing_waits().
 
 the_server_of_signals_outlives_wrong_messages(_Config) ->
     Server = whereis(py_signal),

@@ -143,3 +143,7 @@ def print_all():
 
 def convert_badly():
     return erlang.call("cb_add", object(), 1)
+
+
+def bytes_of(name):
+    return erlang.call(name)

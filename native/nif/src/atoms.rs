@@ -29,6 +29,8 @@ rustler::atoms! {
     py_stream,
     py_callback,
     py_abandoned,
+    py_more,
+    py_leave,
     py_worker_down,
     py_log,
     relay,

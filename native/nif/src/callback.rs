@@ -16,6 +16,7 @@ use rustler::{LocalPid, ResourceArc};
 use crate::ask::Asked;
 use crate::current::{self, Current};
 use crate::event_loop::Loop;
+use crate::executor::Home;
 use crate::here::{Thread, here};
 use crate::interp::Interp;
 use crate::job::Job;
@@ -57,6 +58,8 @@ pub enum Who {
 /// Who waits, and what for.
 pub struct Waiter {
     who: Who,
+    /// Whose executors may run its callback; `None`: only a fresh one.
+    home: Option<Home>,
     answer: Mutex<Option<Named>>,
     /// The processor it came from.
     answered_on: AtomicI32,
@@ -92,7 +95,9 @@ pub fn call(py: Attached<'_>, interp: &Interp, name: &str, args: &[u8]) -> Resul
     let me = here();
     let current = current::current(py, interp);
     CALLS.fetch_add(1, Ordering::Relaxed);
-    let (id, waiter) = register(Who::Thread(me.clone(), interp.exported.clone()));
+    let home = home_of(current.as_ref()).unwrap_or(Home::Thread(me.ident()));
+    let who = Who::Thread(me.clone(), interp.exported.clone());
+    let (id, waiter) = register(who, Some(home));
     if !executor::dispatch(id, &waiter, current.as_ref(), name, args) {
         forget(id);
         return Err(NoAnswer::NotRunning);
@@ -113,7 +118,7 @@ pub fn call(py: Attached<'_>, interp: &Interp, name: &str, args: &[u8]) -> Resul
 /// The same for a coroutine, which goes on when the answer is there. `None`: not running.
 pub fn ask(current: Option<&Current>, asked: Asked, name: &str, args: &[u8]) -> Option<u64> {
     CALLS.fetch_add(1, Ordering::Relaxed);
-    let (id, waiter) = register(Who::Task(asked));
+    let (id, waiter) = register(Who::Task(asked), home_of(current));
     if !executor::dispatch(id, &waiter, current, name, args) {
         forget(id);
         return None;
@@ -121,11 +126,16 @@ pub fn ask(current: Option<&Current>, asked: Asked, name: &str, args: &[u8]) -> 
     Some(id)
 }
 
-fn register(who: Who) -> (u64, Arc<Waiter>) {
+fn home_of(current: Option<&Current>) -> Option<Home> {
+    current.map(|current| Home::Process(*current.slot.pid()))
+}
+
+fn register(who: Who, home: Option<Home>) -> (u64, Arc<Waiter>) {
     // Relaxed: only uniqueness counts.
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let waiter = Arc::new(Waiter {
         who,
+        home,
         answer: Mutex::new(None),
         answered_on: AtomicI32::new(-1),
         executor: Mutex::default(),
@@ -167,12 +177,17 @@ pub fn find(id: u64) -> Option<Arc<Waiter>> {
 }
 
 impl Waiter {
+    pub fn home(&self) -> Option<Home> {
+        self.home
+    }
+
     /// Says who runs the callback: its own calls nest on the thread that waits. `false`: a coroutine has
     /// left meanwhile, and nobody has to run it.
     pub fn assign(&self, id: u64, slot: &ResourceArc<Slot>) -> bool {
         let mut executor = lock(&self.executor);
         executor.slot = Some(slot.clone());
         slot.seat.begin(id);
+        slot.seat.settle(self.home);
         match &self.who {
             Who::Thread(thread, _) if !executor.left => slot.set_nest(Some(thread.clone())),
             Who::Thread(..) => slot.set_nest(None),
@@ -293,11 +308,14 @@ fn look(me: &Thread, waiter: &Waiter, current: Option<&Current>) -> Option<Woken
     None
 }
 
-/// Erlang's answer to `id`.
-pub fn complete(id: u64, slot: &Slot, answer: Answer) {
+/// The callback of this process is over; its names go with it.
+pub fn leave(slot: &Slot) {
     slot.set_nest(None);
-    // The next callback of this process is another caller's.
     slot.namespace().forget();
+}
+
+/// Erlang's answer to `id`.
+pub fn complete(id: u64, answer: Answer) {
     if let Some(waiter) = find(id) {
         // Relaxed: a hint.
         waiter

@@ -257,6 +257,27 @@ impl Raw {
     }
 }
 
+/// The first element of a tuple of two.
+pub fn first_of_pair(term: Term<'_>) -> Option<Term<'_>> {
+    let (mut count, mut items) = (0, ptr::null());
+    // SAFETY: the environment and a term of it; writes both when it answers non-zero.
+    let found = unsafe {
+        sys::enif_get_tuple(
+            term.get_env().as_c_arg(),
+            term.as_c_arg(),
+            &mut count,
+            &mut items,
+        )
+    };
+    if found == 0 || count != 2 {
+        return None;
+    }
+    // SAFETY: two terms, valid as long as the tuple.
+    let first = unsafe { *items };
+    // SAFETY: of the same environment.
+    Some(unsafe { Term::new(term.get_env(), first) })
+}
+
 /// The memory of a binary term of a NIF's caller.
 pub fn binary_of<'a>(term: Term<'a>) -> Option<&'a [u8]> {
     let (data, len) = inspect(term.get_env().as_c_arg(), term.as_c_arg())?;

@@ -24,6 +24,18 @@ use crate::{atoms, log};
 struct Executor {
     pid: LocalPid,
     slot: ResourceArc<Slot>,
+    /// For whom it has worked. What a function leaves behind (a timer that is not over, a late answer, a link)
+    /// reaches its process whenever it likes, so nobody else's function may run there. `None`: it is fresh.
+    home: Option<Home>,
+}
+
+/// Whose callbacks one executor runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Home {
+    /// Those of code that runs for an Erlang process.
+    Process(LocalPid),
+    /// Those of a thread that runs for none.
+    Thread(u64),
 }
 
 /// Where an executor waits for a moment for its next callback.
@@ -33,6 +45,7 @@ pub struct Seat {
     patience: Patience,
     /// The callback that it runs, 0 for none, `ABANDONED` if it has to end.
     runs: AtomicU64,
+    home: Mutex<Option<Home>>,
 }
 
 const ABANDONED: u64 = u64::MAX;
@@ -43,12 +56,21 @@ impl Seat {
         self.runs.store(id, Ordering::Release);
     }
 
+    /// From here on it works for that one only.
+    pub fn settle(&self, home: Option<Home>) {
+        *lock(&self.home) = home;
+    }
+
     /// Nobody waits for its callback `id`. `false`: it is over.
     pub fn abandon(&self, id: u64) -> bool {
         // AcqRel, pairs with `finish`: one of both has the callback.
         self.runs
             .compare_exchange(id, ABANDONED, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
+    }
+
+    fn is_free(&self) -> bool {
+        self.runs.load(Ordering::Acquire) == 0
     }
 
     /// Its callback `id` is over. `false`: it was abandoned before.
@@ -83,9 +105,9 @@ static EXECUTORS: Mutex<Vec<Executor>> = Mutex::new(Vec::new());
 /// Starts an executor when none is free.
 static MANAGER: Mutex<Option<LocalPid>> = Mutex::new(None);
 
-/// So many stay, however long there is nothing to do.
-const LEAST_IDLE: usize = 2;
-/// More free executors than this are sent home.
+/// The number of fresh ones, which wait for whoever calls first.
+const LEAST_FRESH: usize = 2;
+/// Of more free executors than this the one that has waited longest ends.
 const MOST_IDLE: usize = 64;
 /// How long one looks for its next callback.
 const LOOK: Duration = Duration::from_micros(8);
@@ -115,8 +137,7 @@ pub fn dispatch(
         about: current.and_then(|current| current.ticket.about().cloned()),
     };
     loop {
-        let executor = lock(&EXECUTORS).pop();
-        let Some(executor) = executor else {
+        let Some(executor) = take(id, waiter.home()) else {
             let manager = *lock(&MANAGER);
             return manager.is_some_and(|manager| callback.send(&manager));
         };
@@ -131,6 +152,27 @@ pub fn dispatch(
             return true;
         }
     }
+}
+
+/// One that has worked for the same caller, else a fresh one.
+fn take(id: u64, home: Option<Home>) -> Option<Executor> {
+    let (executor, needs_more) = {
+        let mut executors = lock(&EXECUTORS);
+        let own = home.and_then(|home| executors.iter().rposition(|one| one.home == Some(home)));
+        let index = own.or_else(|| executors.iter().rposition(|one| one.home.is_none()))?;
+        let executor = executors.remove(index);
+        // Under the lock: from here on it must not leave.
+        executor.slot.seat.begin(id);
+        (executor, own.is_none() && fresh(&executors) < LEAST_FRESH)
+    };
+    if needs_more && let Some(manager) = *lock(&MANAGER) {
+        log::with_env(|env| env.send(&manager, Raw::atom(atoms::py_more())));
+    }
+    Some(executor)
+}
+
+fn fresh(executors: &[Executor]) -> usize {
+    executors.iter().filter(|one| one.home.is_none()).count()
 }
 
 impl Callback {
@@ -183,29 +225,72 @@ fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
     binary.into()
 }
 
-/// Free for the next callback. `false`: there are enough, it may end.
-pub fn ready(pid: LocalPid, slot: ResourceArc<Slot>) -> bool {
-    let mut executors = lock(&EXECUTORS);
-    if executors.len() >= MOST_IDLE {
-        return false;
-    }
-    executors.push(Executor { pid, slot });
-    true
+/// A new one is free for its first callback.
+pub fn ready(pid: LocalPid, slot: ResourceArc<Slot>) {
+    push(Executor {
+        pid,
+        slot,
+        home: None,
+    });
 }
 
-/// Its answer to `id`; then it looks for its next for a moment.
-pub fn answers(pid: LocalPid, id: u64, slot: &ResourceArc<Slot>, answer: Answer) -> Next {
+fn push(executor: Executor) {
+    let surplus = {
+        let mut executors = lock(&EXECUTORS);
+        executors.push(executor);
+        match executors.len() > MOST_IDLE {
+            true => oldest(&mut executors),
+            false => None,
+        }
+    };
+    surplus.as_ref().map(Executor::dismiss);
+}
+
+/// Takes out the one that has waited longest for its caller.
+fn oldest(executors: &mut Vec<Executor>) -> Option<Executor> {
+    let index = executors.iter().position(|one| one.home.is_some())?;
+    Some(executors.remove(index))
+}
+
+/// Makes room for another one: a free one ends. `false`: there is none that works for somebody.
+pub fn evict() -> bool {
+    let surplus = oldest(&mut lock(&EXECUTORS));
+    surplus.as_ref().map(Executor::dismiss).is_some()
+}
+
+impl Executor {
+    /// It asks whether it may leave.
+    fn dismiss(&self) {
+        log::with_env(|env| env.send(&self.pid, Raw::atom(atoms::py_leave())));
+    }
+}
+
+/// Its answer to `id`; then it looks for its next for a moment, unless its process can't be used again.
+pub fn answers(
+    pid: LocalPid,
+    id: u64,
+    slot: &ResourceArc<Slot>,
+    answer: Answer,
+    is_clean: bool,
+) -> Next {
     let seat = &slot.seat;
     if !seat.finish(id) {
         // An order to end is on its way: it must not meet the next callback.
         return Next::Leave;
     }
-    let looks = seat.patience.has();
+    let home = is_clean.then(|| *lock(&seat.home)).flatten();
+    let looks = home.is_some() && seat.patience.has();
     if looks {
         seat.meet.open();
     }
-    callback::complete(id, slot, answer);
-    if !ready(pid, slot.clone()) {
+    callback::leave(slot);
+    // Before the answer: the code that gets it may call again at once.
+    if home.is_some() {
+        let slot = slot.clone();
+        push(Executor { pid, slot, home });
+    }
+    callback::complete(id, answer);
+    if home.is_none() {
         return Next::Leave;
     }
     if !looks {
@@ -216,17 +301,19 @@ pub fn answers(pid: LocalPid, id: u64, slot: &ResourceArc<Slot>, answer: Answer)
     next.map_or(Next::Stay, Next::Callback)
 }
 
-/// A free one wants to end. `false`: it was given work meanwhile, or too few would stay.
-pub fn leaves(pid: &LocalPid) -> bool {
+/// A free one wants to end. `false`: it was given work meanwhile, or is one of the fresh ones that stay.
+pub fn leaves(pid: &LocalPid, slot: &Slot) -> bool {
     let mut executors = lock(&EXECUTORS);
     let known = executors.iter().position(|executor| executor.pid == *pid);
-    match known {
-        Some(index) if executors.len() > LEAST_IDLE => {
-            executors.remove(index);
-            true
-        }
-        _ => false,
+    let Some(index) = known else {
+        // Taken out: to be dismissed, or with a callback that it has not seen yet.
+        return slot.seat.is_free();
+    };
+    if executors[index].home.is_none() && fresh(&executors) <= LEAST_FRESH {
+        return false;
     }
+    executors.remove(index);
+    true
 }
 
 /// One that the manager started takes the callback `id`. `false`: nobody waits any more.

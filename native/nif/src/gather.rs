@@ -14,7 +14,7 @@ use rustler::{Env, ListIterator, NifResult, Resource, ResourceArc, Term};
 
 use crate::erts::{MsgEnv, Raw, binary_of};
 use crate::event_loop::{self, Loop, LoopRef};
-use crate::job::{Flags, Job, Op, Order, Reply};
+use crate::job::{Flags, Job, Op, Order, Reply, bytes_of};
 use crate::pool::Pool;
 use crate::slot::Slot;
 use crate::ticket::Ticket;
@@ -199,7 +199,7 @@ fn jobs(
 fn copied(payloads: &[Term<'_>]) -> (Arc<Vec<u8>>, Vec<Option<Range<usize>>>) {
     let mut bytes = Vec::new();
     let ranges = payloads.iter().map(|payload| {
-        let part = binary_of(*payload)?;
+        let part = binary_of(bytes_of(*payload))?;
         let begin = bytes.len();
         bytes.extend_from_slice(part);
         Some(begin..bytes.len())

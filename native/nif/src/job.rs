@@ -11,7 +11,7 @@ use rustler::types::atom::Atom;
 use rustler::{LocalPid, ResourceArc, Term};
 
 use crate::dag_python::NodeCall;
-use crate::erts::{MsgEnv, Raw, binary_of};
+use crate::erts::{MsgEnv, Raw, binary_of, first_of_pair};
 use crate::event_loop::Loop;
 use crate::gather::Part;
 use crate::given::Given;
@@ -74,6 +74,11 @@ impl Flags {
     /// The slot has something to tell about this job.
     pub fn about(self) -> bool {
         self.0 & 4 != 0
+    }
+
+    /// It may be given a deadline.
+    pub fn timed(self) -> bool {
+        self.0 & 8 != 0
     }
 
     /// `{Type, Message, Map}` on an exception.
@@ -180,6 +185,12 @@ pub struct Job {
     pub awaitable: Option<Kept>,
 }
 
+/// The bytes of a payload: `{Bytes, Encoded}` has the terms beside their encoding, so that the objects that the
+/// bytes name live as long as the NIF runs, which admits the job.
+pub fn bytes_of(payload: Term<'_>) -> Term<'_> {
+    first_of_pair(payload).unwrap_or(payload)
+}
+
 /// Over this the bytes of a job are given back to the allocator after use.
 const KEEP_BYTES: usize = 64 << 10;
 
@@ -222,7 +233,7 @@ impl Job {
             job.flags = order.flags;
             job.slot = order.slot;
             job.pool = order.pool;
-            job.ticket = Ticket::new();
+            job.ticket = Ticket::new(order.flags.timed());
             return job;
         }
         let spare = lock(&SPARE).pop().unwrap_or_default();
@@ -242,7 +253,7 @@ impl Job {
             op: order.op,
             flags: order.flags,
             reply: Reply::Nobody,
-            ticket: Ticket::new(),
+            ticket: Ticket::new(order.flags.timed()),
             slot: order.slot,
             pool: order.pool,
             decodes: None,
@@ -253,6 +264,7 @@ impl Job {
 
     /// Takes the bytes of `term`: a binary is copied, a list of binaries is referenced.
     pub fn fill(&mut self, term: Term<'_>) -> bool {
+        let term = bytes_of(term);
         if let Some(bytes) = binary_of(term) {
             self.bytes.extend_from_slice(bytes);
             return true;

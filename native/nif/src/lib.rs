@@ -19,6 +19,7 @@ mod dag_report;
 mod dag_run;
 mod dag_value;
 mod dag_words;
+mod deadline;
 mod erts;
 mod event_loop;
 mod executor;

@@ -162,6 +162,13 @@ fn pool_busy(pool: ResourceArc<PoolRef>) -> bool {
     !pool.crew.is_empty() || pool.threads().iter().any(|thread| thread.depth() > 0)
 }
 
+/// Whether all its threads hang in C code, and were told to end when that returns.
+#[rustler::nif]
+fn pool_stuck(pool: ResourceArc<PoolRef>) -> bool {
+    let threads = pool.pool.threads();
+    !threads.is_empty() && threads.iter().all(|thread| thread.is_retired())
+}
+
 #[rustler::nif]
 fn pool_interrupt(pool: ResourceArc<PoolRef>) -> Atom {
     let stopped = pool
@@ -248,11 +255,6 @@ fn cancel_ref(reference: Term<'_>) -> Atom {
 }
 
 #[rustler::nif]
-fn expire_ref(reference: ResourceArc<TicketRef>) -> bool {
-    reference.ticket.cancel()
-}
-
-#[rustler::nif]
 fn stream_ack(reference: ResourceArc<TicketRef>, count: u32) -> NifResult<Atom> {
     let stream = reference.stream.as_ref().ok_or(rustler::Error::BadArg)?;
     stream.acknowledge(&reference.ticket, count);
@@ -281,13 +283,20 @@ fn binary<'a>(env: Env<'a>, bytes: &[u8]) -> Term<'a> {
 }
 
 #[rustler::nif]
-fn executor_ready(env: Env<'_>, slot: ResourceArc<Slot>) -> bool {
-    executor::ready(env.pid(), slot)
+fn executor_ready(env: Env<'_>, slot: ResourceArc<Slot>) -> Atom {
+    executor::ready(env.pid(), slot);
+    atoms::ok()
 }
 
 #[rustler::nif]
-fn executor_leaves(env: Env<'_>) -> bool {
-    executor::leaves(&env.pid())
+fn executor_leaves(env: Env<'_>, slot: ResourceArc<Slot>) -> bool {
+    executor::leaves(&env.pid(), &slot)
+}
+
+/// Room for one executor more: one that waits for its caller ends. `false`: none does.
+#[rustler::nif]
+fn executor_evict() -> bool {
+    executor::evict()
 }
 
 #[rustler::nif]
@@ -310,9 +319,13 @@ fn callback_refuse(id: u64, raised: Term<'_>) -> NifResult<Atom> {
 }
 
 /// The answer to callback `id`. `_value` is the term whose encoding it is: as an argument it keeps the
-/// objects that the bytes name until the answer does. Returns whether the executor shall stay for the next one, or the
-/// next one itself where it comes at once.
+/// objects that the bytes name until the answer does. `clean`: the process may run another callback of the same
+/// caller. Returns whether it shall stay for the next one, or the next one itself where it comes at once.
 #[rustler::nif]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one argument per word of the answer"
+)]
 fn callback_reply<'a>(
     env: Env<'a>,
     slot: ResourceArc<Slot>,
@@ -320,6 +333,7 @@ fn callback_reply<'a>(
     ok: bool,
     bytes: Term<'a>,
     _value: Term<'a>,
+    clean: bool,
 ) -> NifResult<Term<'a>> {
     let bytes = binary_of(bytes).ok_or(rustler::Error::BadArg)?.to_vec();
     let answer = if ok {
@@ -327,11 +341,13 @@ fn callback_reply<'a>(
     } else {
         Answer::Raised(bytes)
     };
-    Ok(match executor::answers(env.pid(), id, &slot, answer) {
-        Next::Callback(next) => next.term(env),
-        Next::Stay => true.encode(env),
-        Next::Leave => false.encode(env),
-    })
+    Ok(
+        match executor::answers(env.pid(), id, &slot, answer, clean) {
+            Next::Callback(next) => next.term(env),
+            Next::Stay => true.encode(env),
+            Next::Leave => false.encode(env),
+        },
+    )
 }
 
 #[rustler::nif]

@@ -210,8 +210,10 @@ fn stream<'a>(
 }
 
 pub fn dead_reference() -> ResourceArc<TicketRef> {
+    let ticket = Ticket::new(false);
+    ticket.cancel();
     ResourceArc::new(TicketRef {
-        ticket: crate::ticket::Ticket::new(),
+        ticket,
         stream: None,
     })
 }

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 use crew::sync::lock;
 use crew::{Life, Meet, Met};
@@ -14,7 +15,7 @@ use crate::here::Thread;
 use crate::interp::Interp;
 use crate::job::Job;
 use crate::label::Label;
-use crate::watch;
+use crate::{deadline, watch};
 
 /// Why a running job whose caller still waits was told to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +39,9 @@ pub struct Ticket {
     pub meet: Meet<Answered>,
     /// `{TraceId, ReplyTo, Metadata}`, encoded, where the caller has one of them.
     about: OnceLock<Arc<[u8]>>,
+    /// It may have a deadline; the caller said so when it was submitted.
+    timed: bool,
+    due: OnceLock<Instant>,
     /// A stream that waits for its reader.
     parked: Mutex<Option<Box<Job>>>,
 }
@@ -58,7 +62,7 @@ enum Place {
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Ticket {
-    pub fn new() -> Arc<Self> {
+    pub fn new(timed: bool) -> Arc<Self> {
         Arc::new(Ticket {
             // Relaxed: only uniqueness counts.
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -68,6 +72,8 @@ impl Ticket {
             place: Mutex::new(None),
             meet: Meet::default(),
             about: OnceLock::new(),
+            timed,
+            due: OnceLock::new(),
             parked: Mutex::new(None),
         })
     }
@@ -120,6 +126,23 @@ impl Ticket {
 
     pub fn finish(&self) {
         self.life.finish();
+        self.settle();
+    }
+
+    /// It is over: so is its deadline.
+    fn settle(&self) {
+        if self.timed {
+            deadline::over(self);
+        }
+    }
+
+    /// When its time is up. `false`: it has none, or one already.
+    pub fn set_due(&self, due: Instant) -> bool {
+        self.timed && self.due.set(due).is_ok()
+    }
+
+    pub fn due(&self) -> Option<Instant> {
+        self.due.get().copied()
     }
 
     pub fn is_over(&self) -> bool {
@@ -203,9 +226,10 @@ impl Ticket {
         match met {
             Met::Queued => drop(self.unpark()),
             Met::Running => self.tell_to_stop(),
-            Met::Over => {}
+            Met::Over => return false,
         }
-        met != Met::Over
+        self.settle();
+        true
     }
 
     /// Running: tells it to stop, and its caller why. `false`: not running.

@@ -13,7 +13,7 @@ use pyrt::thread::spawn_named;
 use crate::event_loop::Loop;
 use crate::pool::Pool;
 use crate::ticket::{Ticket, Why};
-use crate::{closing, log, stopper, worker};
+use crate::{closing, deadline, log, stopper, worker};
 use crew::sync::lock;
 
 enum Task {
@@ -27,6 +27,8 @@ enum Task {
     InterruptTasks(Arc<Loop>),
     /// A loop that is up: what it takes long for is told.
     LookAfter(Weak<Loop>),
+    /// Something is due sooner than the watch looks.
+    Look,
 }
 
 /// A job that does not stop is told again, politely.
@@ -77,6 +79,10 @@ pub fn look_after(event_loop: &Arc<Loop>) {
     post(Task::LookAfter(Arc::downgrade(event_loop)));
 }
 
+pub fn look() {
+    post(Task::Look);
+}
+
 /// Starts the watch.
 pub fn start() -> std::io::Result<()> {
     let (sender, receiver) = mpsc::channel();
@@ -122,8 +128,10 @@ impl Watch {
         let stopping = self.stopping.iter().map(|stopping| stopping.next);
         let doubted = self.doubted.iter().map(|(_, due)| *due);
         let round = (!self.loops.is_empty()).then_some(self.next_round);
-        match stopping.chain(doubted).chain(round).min() {
-            Some(next) => next.saturating_duration_since(Instant::now()),
+        let now = Instant::now();
+        let deadline = deadline::next(now);
+        match stopping.chain(doubted).chain(round).chain(deadline).min() {
+            Some(next) => next.saturating_duration_since(now),
             None => Duration::from_secs(3600),
         }
     }
@@ -148,6 +156,7 @@ impl Watch {
             Task::Doubt(event_loop) => self.doubted.push((event_loop, now + DEAF)),
             Task::InterruptTasks(event_loop) => event_loop.stop_tasks(Why::Interrupted),
             Task::LookAfter(event_loop) => self.loops.push((event_loop, 0)),
+            Task::Look => {}
         }
     }
 
@@ -165,6 +174,7 @@ impl Watch {
 
     fn look(&mut self) {
         let now = Instant::now();
+        deadline::expire(now);
         if self.stopping.iter().any(|stopping| stopping.next <= now) {
             self.stop_due(now);
         }
