@@ -21,7 +21,9 @@
     messages_go_where_reply_to_says/1,
     a_stream_runs_in_its_context/1,
     a_collection_that_timed_out_closes_its_generator/1,
-    streams_share_their_workers/1
+    streams_share_their_workers/1,
+    an_interrupted_stream_tells_its_reader/1,
+    streams_of_one_thread_take_turns/1
 ]).
 
 all() -> py_test:cases(?MODULE).
@@ -211,3 +213,46 @@ streams_share_their_workers(_Config) ->
     ?assertEqual({ok, 3}, py:call(operator, add, [1, 2])),
     [ok = py:stream_cancel(Ref) || Ref <- Endless],
     [ok = py_test:message(<<"closed">>) || _ <- Endless].
+
+an_interrupted_stream_tells_its_reader(_Config) ->
+    {ok, Ctx} = py_context:new(#{}),
+    {ok, Ref} = py:stream_start(Ctx, itertools, count, []),
+    ok = py_test:message({py_stream, Ref, {data, 0}}),
+    ok = py_test:eventually(fun() -> py_context:interrupt(Ctx) =:= ok end),
+    ?assertEqual({error, interrupted}, last(Ref)),
+    ok = py_context:stop(Ctx).
+
+%% What comes after the items.
+last(Ref) ->
+    receive
+        {py_stream, Ref, {data, _}} -> last(Ref);
+        {py_stream, Ref, Last} -> Last
+    after 20_000 -> nothing
+    end.
+
+streams_of_one_thread_take_turns(_Config) ->
+    {ok, Ctx} = py_context:new(#{}),
+    Test = self(),
+    Readers = [spawn_link(fun() -> read_on(Test, Ctx) end) || _ <- [1, 2]],
+    %% Each has had many turns beside the other, which goes on.
+    [ok = py_test:message({read, Reader}) || Reader <- Readers],
+    [ok = stop_reading(Reader) || Reader <- Readers],
+    ok = py_context:stop(Ctx).
+
+read_on(Test, Ctx) ->
+    {ok, Ref} = py:stream_start(Ctx, itertools, count, []),
+    read_on(Test, Ref, 20_000).
+
+read_on(Test, Ref, Left) ->
+    Left =:= 0 andalso (Test ! {read, self()}),
+    receive
+        {py_stream, Ref, {data, _}} -> read_on(Test, Ref, Left - 1);
+        stop -> ok = py:stream_cancel(Ref)
+    end.
+
+stop_reading(Reader) ->
+    Monitor = monitor(process, Reader),
+    Reader ! stop,
+    receive
+        {'DOWN', Monitor, process, Reader, _} -> ok
+    end.

@@ -275,8 +275,14 @@ impl<J> Crew<J> {
             }
             vacant
         };
-        if vacant && !self.is_empty() {
-            self.promote();
+        if !self.is_open() || self.is_empty() {
+            return;
+        }
+        // Somebody may have been told that this thread would see to the work.
+        if vacant {
+            self.promote()
+        } else {
+            self.back_up()
         }
     }
 
@@ -293,7 +299,7 @@ impl<J> Crew<J> {
         // SeqCst, pairs with the fence in `ring`: a job that came before this one ran found the
         // leader awake and told nobody. Should this one take long, a standby must be looking.
         fence(Ordering::SeqCst);
-        if self.queue.has_fresh() {
+        if !self.is_empty() {
             self.back_up();
         }
     }

@@ -15,7 +15,7 @@ const STANDBY_LOOKS: Duration = Duration::from_micros(200);
 
 impl<J> Crew<J> {
     /// What a thread without a job does: waits to lead, or stands by. A surplus one ends when there
-    /// is nothing to do for a while.
+    /// is nothing to do for a while. After `End` comes `leave`, which passes on a call that came meanwhile.
     pub fn follow(&self, me: &Arc<Member>) -> Turn {
         let surplus = me.is_surplus();
         lock(&self.members).idle.push(me.clone());
@@ -23,7 +23,8 @@ impl<J> Crew<J> {
             let seen = me.signal();
             self.answer_call(me);
             if me.is_retired() || !self.is_open() {
-                return self.end(me);
+                lock(&self.members).unlist(me);
+                return Turn::End;
             }
             if self.lead.is_of(me) || self.take_vacancy(me) {
                 return Turn::Lead;
@@ -43,15 +44,6 @@ impl<J> Crew<J> {
                 return Turn::End;
             }
         }
-    }
-
-    /// Whoever was called and ends lets another one be called.
-    fn end(&self, me: &Member) -> Turn {
-        lock(&self.members).unlist(me);
-        if self.parallel && self.is_open() && !self.is_empty() {
-            self.back_up();
-        }
-        Turn::End
     }
 
     /// Takes the lead if nobody has it, or if work waits and the leader waits for somebody else.

@@ -62,8 +62,9 @@ impl Life {
         matches!(self.now(), DONE | CANCELLED)
     }
 
+    /// Also while it sends: a stream does so again and again.
     pub fn is_running(&self) -> bool {
-        self.now() == RUNNING
+        matches!(self.now(), RUNNING | REPLYING)
     }
 
     pub fn is_cancelled(&self) -> bool {

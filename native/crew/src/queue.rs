@@ -1,5 +1,8 @@
 //! The bounded queue of fresh jobs, and the slices of admitted ones that go on.
 
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 
@@ -9,14 +12,14 @@ type Fresh<J> = crossbeam_queue::ArrayQueue<J>;
 /// In the model: the same queue, made of what loom knows.
 #[cfg(loom)]
 struct Fresh<J> {
-    jobs: Mutex<std::collections::VecDeque<J>>,
+    jobs: Mutex<VecDeque<J>>,
     room: usize,
 }
 
 #[cfg(loom)]
 impl<J> Fresh<J> {
     fn new(room: usize) -> Self {
-        let jobs = Mutex::new(std::collections::VecDeque::new());
+        let jobs = Mutex::new(VecDeque::new());
         Fresh { jobs, room }
     }
 
@@ -42,19 +45,33 @@ impl<J> Fresh<J> {
     }
 }
 
+/// Slices come after fresh jobs, which are short; but if none had a turn for this long, one goes first. So
+/// streams get a small part of a thread that never runs out of fresh jobs.
+const SLICE_AFTER: Duration = Duration::from_millis(10);
+
 pub(crate) struct Queue<J> {
     fresh: Fresh<J>,
     /// Admitted once and never refused, so their number is bounded by that of `fresh`'s users.
-    resumed: Mutex<Vec<J>>,
+    resumed: Mutex<Slices<J>>,
     /// How many those are, so that nobody takes the lock to find none.
     slices: AtomicUsize,
+}
+
+/// First in, first out: each stream has its turn.
+struct Slices<J> {
+    jobs: VecDeque<J>,
+    /// When the first of them began to wait, or one was taken last.
+    since: Instant,
 }
 
 impl<J> Queue<J> {
     pub fn new(room: usize) -> Self {
         Queue {
             fresh: Fresh::new(room.max(1)),
-            resumed: Mutex::new(Vec::new()),
+            resumed: Mutex::new(Slices {
+                jobs: VecDeque::new(),
+                since: Instant::now(),
+            }),
             slices: AtomicUsize::new(0),
         }
     }
@@ -66,22 +83,31 @@ impl<J> Queue<J> {
 
     pub fn resume(&self, job: J) {
         let mut resumed = lock(&self.resumed);
-        resumed.push(job);
-        self.slices.store(resumed.len(), Ordering::SeqCst);
+        if resumed.jobs.is_empty() {
+            resumed.since = Instant::now();
+        }
+        resumed.jobs.push_back(job);
+        self.slices.store(resumed.jobs.len(), Ordering::SeqCst);
     }
 
-    /// Resumed slices come after fresh jobs: they have had a turn.
     pub fn pop(&self) -> Option<J> {
-        self.fresh.pop().or_else(|| self.pop_slice())
+        self.pop_slice(SLICE_AFTER)
+            .or_else(|| self.fresh.pop())
+            .or_else(|| self.pop_slice(Duration::ZERO))
     }
 
-    fn pop_slice(&self) -> Option<J> {
+    /// A slice, if none had a turn for `patience`.
+    fn pop_slice(&self, patience: Duration) -> Option<J> {
         if self.slices.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let mut resumed = lock(&self.resumed);
-        let job = resumed.pop();
-        self.slices.store(resumed.len(), Ordering::SeqCst);
+        if resumed.since.elapsed() < patience {
+            return None;
+        }
+        let job = resumed.jobs.pop_front();
+        resumed.since = Instant::now();
+        self.slices.store(resumed.jobs.len(), Ordering::SeqCst);
         job
     }
 
@@ -96,5 +122,39 @@ impl<J> Queue<J> {
 
     pub fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.slices.load(Ordering::SeqCst) == 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_take_turns() {
+        let queue = Queue::new(8);
+        queue.resume(1);
+        queue.resume(2);
+        let mut taken = Vec::new();
+        for _ in 0..6 {
+            let slice = queue.pop().unwrap_or_default();
+            taken.push(slice);
+            queue.resume(slice);
+        }
+        assert_eq!(taken, [1, 2, 1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn a_slice_has_a_turn_though_there_is_always_a_fresh_job() {
+        let queue = Queue::new(8);
+        queue.resume(1);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(20) {
+            assert!(queue.push(0).is_ok());
+            if queue.pop() == Some(1) {
+                assert!(begun.elapsed() >= SLICE_AFTER);
+                return;
+            }
+        }
+        panic!("the slice never had a turn");
     }
 }

@@ -255,6 +255,87 @@ fn a_job_that_does_not_end_keeps_no_other_from_a_parallel_crew() {
     });
 }
 
+/// A second thread of a crew whose leader, the calling thread, is in a job: it sends what it takes.
+#[cfg(not(loom))]
+fn beside(crew: &Arc<Crew<usize>>) -> std::sync::mpsc::Receiver<Option<usize>> {
+    let (sends, taken) = std::sync::mpsc::channel();
+    let behind = crew.clone();
+    thread::spawn(move || {
+        let me = Arc::new(Member::current());
+        behind.join(&me, false);
+        if behind.follow(&me) == Turn::Lead {
+            let _ = sends.send(behind.pop());
+        }
+        behind.leave(&me);
+    });
+    while crew.counts().1 == 0 {
+        thread::yield_now();
+    }
+    taken
+}
+
+#[cfg(not(loom))]
+const SOON: Duration = Duration::from_secs(20);
+
+#[cfg(not(loom))]
+#[test]
+fn a_slice_does_not_wait_for_a_fresh_job_that_blocks() {
+    let crew = crew(2, 2);
+    let leads = Arc::new(Member::current());
+    crew.join(&leads, false);
+    assert_eq!(crew.follow(&leads), Turn::Lead);
+    let beside = beside(&crew);
+    assert_eq!(crew.resume(1), Admitted::InTime);
+    assert!(crew.push(2).is_ok());
+    let first = crew.pop();
+    crew.starts(&leads);
+    // The leader's job does not end; the other thread takes what is left.
+    let second = beside.recv_timeout(SOON).ok().flatten();
+    assert_eq!(first.unwrap_or(0) + second.unwrap_or(0), 3);
+}
+
+#[test]
+fn a_job_is_not_lost_with_the_surplus_thread_that_was_called_for_it() {
+    check(|| {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let asks = asked.clone();
+        let crew = Arc::new(Crew::new(Plan {
+            size: 2,
+            max_threads: 4,
+            max_queue: 2,
+            parallel: false,
+            start: Box::new(move || {
+                asks.fetch_add(1, Ordering::SeqCst);
+            }),
+        }));
+        let [waits, leads] = [Member::current(), Member::current()].map(Arc::new);
+        crew.join(&waits, false);
+        crew.blocks(&waits);
+        crew.join(&leads, false);
+        assert_eq!(crew.follow(&leads), Turn::Lead);
+        crew.starts(&leads);
+        // Asks for the surplus thread.
+        assert!(crew.push(1).is_ok());
+        assert_eq!(crew.pop(), Some(1));
+        let surplus = {
+            let crew = crew.clone();
+            thread::spawn(move || {
+                let me = Arc::new(Member::current());
+                crew.join(&me, true);
+                let taken = match crew.follow(&me) {
+                    Turn::Lead => crew.pop(),
+                    Turn::End => None,
+                };
+                crew.leave(&me);
+                taken
+            })
+        };
+        assert!(crew.push(2).is_ok());
+        let taken = surplus.join().unwrap_or_default();
+        assert!(taken == Some(2) || asked.load(Ordering::SeqCst) == 2);
+    });
+}
+
 #[test]
 fn a_job_is_answered_or_cancelled_and_nothing_is_sent_after_cancel() {
     check(|| {

@@ -140,7 +140,11 @@ pub fn pump(world: &World<'_, '_>, me: &Arc<Thread>, stream: &Arc<Stream>, mut j
         End::NoCredit | End::TimeUp if !job.ticket.pause() => job.recycle(),
         End::NoCredit => pause(stream, job),
         End::TimeUp => job.pool.clone().resume(job),
-        End::Stopped => job.recycle(),
+        // Interrupted, or its context is stopped: its reader waits. One that is cancelled is not told.
+        End::Stopped => {
+            let failure = run::settle_failure(&job, Failure::Cancelled);
+            over(job, Err(failure));
+        }
     }
 }
 
