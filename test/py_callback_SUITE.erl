@@ -18,6 +18,7 @@
     a_python_thread_calls_erlang/1,
     many_python_threads_call_erlang_at_once/1,
     a_killed_executor_is_an_error_and_is_replaced/1,
+    an_executor_that_outlived_its_manager_may_die/1,
     one_callback_leaves_nothing_to_the_next/1,
     what_a_callback_does_to_its_process_does_not_reach_the_next/1,
     a_late_message_does_not_reach_another_callers_callback/1,
@@ -153,6 +154,38 @@ a_killed_executor_is_an_error_and_is_replaced(_Config) ->
     ok = py:unregister_function(cb_suicide),
     ?assertEqual({ok, 5}, python(by_call, [2, 3])),
     ?assertMatch(#{waiting_in_callbacks := 0}, py:stats()).
+
+an_executor_that_outlived_its_manager_may_die(_Config) ->
+    Test = self(),
+    ok = py:register_function(cb_stays, fun([]) ->
+        process_flag(trap_exit, true),
+        Test ! {stays, self()},
+        receive
+            go -> none
+        end
+    end),
+    ok = py:register_function(cb_dies, fun([]) -> exit(self(), kill) end),
+    _ = py:spawn_call(erlang, call, [cb_stays]),
+    Executor =
+        receive
+            {stays, Pid} -> Pid
+        end,
+    Manager = whereis(py_callback),
+    true = exit(Manager, kill),
+    ok = py_test:eventually(fun() -> is_pid(whereis(py_asgi_sup)) andalso whereis(py_callback) =/= Manager end),
+    Executor ! go,
+    ok = py_test:eventually(fun() -> is_free(Executor) end),
+    %% Told by whom, if not by a manager?
+    [?assertReason({_, _}, py:call(erlang, call, [cb_dies], #{}, 20_000)) || _ <- [1, 2, 3]],
+    ok = py:unregister_function(cb_stays),
+    ok = py:unregister_function(cb_dies).
+
+is_free(Executor) ->
+    case process_info(Executor, current_function) of
+        {current_function, {py_executor, wait, _}} -> true;
+        undefined -> true;
+        _ -> false
+    end.
 
 one_callback_leaves_nothing_to_the_next(_Config) ->
     ok = py:register_function(cb_leave, fun([]) ->

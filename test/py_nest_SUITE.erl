@@ -10,7 +10,10 @@
     nesting_past_the_stack_is_an_error/1,
     nesting_through_a_spawned_process_works_on_one_worker/1,
     each_nested_call_has_context_variables_of_its_own/1,
-    a_function_whose_caller_is_gone_may_call_python/1
+    a_function_whose_caller_is_gone_may_call_python/1,
+    a_nested_call_leaves_a_higher_recursion_limit/1,
+    a_pool_grows_though_its_calls_wait_on_threads_of_others/1,
+    a_context_is_called_by_the_callback_of_a_call_that_nests_there/1
 ]).
 
 all() -> py_test:cases(?MODULE).
@@ -99,3 +102,48 @@ a_function_whose_caller_is_gone_may_call_python(_Config) ->
     Executor ! go,
     ok = py_test:message({root, {ok, 4.0}}),
     ok = py:unregister_function(goes_on).
+
+a_nested_call_leaves_a_higher_recursion_limit(_Config) ->
+    {ok, Before} = py:call(sys, getrecursionlimit, []),
+    {ok, _} = py:call(sys, setrecursionlimit, [50_000]),
+    ?assertEqual({ok, 2}, py:call(one, py_nest, down, [2])),
+    ?assertEqual({ok, 50_000}, py:call(sys, getrecursionlimit, [])),
+    {ok, _} = py:call(sys, setrecursionlimit, [Before]).
+
+%% A call without a pool nests on the thread of the context, and waits there: the main pool does not miss it.
+a_pool_grows_though_its_calls_wait_on_threads_of_others(_Config) ->
+    Test = self(),
+    ok = py:register_function(nest_hold, fun([]) ->
+        Test ! {holds, self()},
+        receive
+            go -> none
+        end
+    end),
+    ok = py:register_function(nest_default, fun([]) -> value(py:call(erlang, call, [nest_hold], #{}, infinity)) end),
+    {ok, Ctx} = py_context:new(#{}),
+    Nested = py:spawn_call(Ctx, erlang, call, [nest_default]),
+    First = held(),
+    #{num_workers := Workers} = persistent_term:get(py_config),
+    Waiting = [py:spawn_call(erlang, call, [nest_hold]) || _ <- lists:seq(1, Workers)],
+    Held = [held() || _ <- Waiting],
+    ?assertEqual({ok, 4.0}, py:call(math, sqrt, [16], #{}, 20_000)),
+    [Pid ! go || Pid <- [First | Held]],
+    [?assertEqual({ok, none}, py:await(Ref, 20_000)) || Ref <- [Nested | Waiting]],
+    ok = py_context:stop(Ctx),
+    ok = py:unregister_function(nest_default),
+    ok = py:unregister_function(nest_hold).
+
+held() ->
+    receive
+        {holds, Pid} -> Pid
+    after 20_000 -> error(nobody)
+    end.
+
+a_context_is_called_by_the_callback_of_a_call_that_nests_there(_Config) ->
+    {ok, Ctx} = py_context:new(#{}),
+    ok = py:register_function(nest_inner, fun([]) -> value(py:call(Ctx, math, sqrt, [16], #{}, 20_000)) end),
+    ok = py:register_function(nest_outer, fun([]) -> value(py:call(erlang, call, [nest_inner])) end),
+    ?assertEqual({ok, 4.0}, py:call(Ctx, erlang, call, [nest_outer])),
+    ok = py_context:stop(Ctx),
+    ok = py:unregister_function(nest_outer),
+    ok = py:unregister_function(nest_inner).

@@ -18,6 +18,7 @@
     an_argument_lives_until_its_call_has_it/1,
     an_object_is_released_when_the_process_that_has_it_dies/1,
     an_object_named_by_a_queued_call_is_not_released/1,
+    a_nested_call_that_was_given_up_keeps_no_objects/1,
     an_object_named_by_an_answer_of_erlang_is_not_released/1,
     ten_thousand_objects_leave_nothing_behind/1,
     only_references_are_references/1,
@@ -212,6 +213,18 @@ an_object_named_by_an_answer_of_erlang_is_not_released(_Config) ->
     ok = py_test:eventually(fun() -> alive() =:= 0 end),
     ok = py:unregister_function(obj_made),
     ok = py:unregister_function(obj_forgotten).
+
+%% The second call waits behind the first, which cannot be stopped, and has not begun when its caller answers.
+a_nested_call_that_was_given_up_keeps_no_objects(_Config) ->
+    ok = py:register_function(obj_gives_up, fun([]) ->
+        [?assertReason(timeout, py:call(time, sleep, [1], #{}, 50)) || _ <- [1, 2]],
+        none
+    end),
+    ?assertEqual({ok, none}, py:call(erlang, call, [obj_gives_up])),
+    ok = drop(account(ann)),
+    true = garbage_collect(),
+    ok = py_test:eventually(fun() -> alive() =:= 0 end),
+    ok = py:unregister_function(obj_gives_up).
 
 has_answered(Table) ->
     case ets:lookup(Table, executor) of

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyrt::{Attached, thread};
-use rustler::{LocalPid, ResourceArc};
+use rustler::ResourceArc;
 
 use crate::ask::Asked;
 use crate::current::{self, Current};
@@ -103,8 +103,10 @@ pub fn call(py: Attached<'_>, interp: &Interp, name: &str, args: &[u8]) -> Resul
         return Err(NoAnswer::NotRunning);
     }
     let answer = wait(py, interp, &me, &waiter, current.as_ref());
-    if answer.is_err() {
+    if answer.is_err() || me.has_nested() {
         waiter.leave(&me);
+    }
+    if answer.is_err() {
         // What is raised now is what somebody may have sent: twice, the second would end the code that
         // cleans up after the first.
         thread::raise_in(py, me.ident(), None);
@@ -167,9 +169,7 @@ pub fn abandon(py: Attached<'_>, id: u64) {
 
 /// Nobody runs the callback `id`: `{Kind, Reason, Stacktrace}` is why.
 pub fn refuse(id: u64, raised: Vec<u8>) {
-    if let Some(waiter) = find(id) {
-        waiter.tell(id, Answer::Raised(raised));
-    }
+    tell(id, Answer::Raised(raised));
 }
 
 pub fn find(id: u64) -> Option<Arc<Waiter>> {
@@ -206,13 +206,18 @@ impl Waiter {
         executor.slot.clone()
     }
 
-    /// The calling thread does not wait for the answer: what the function asks of Python from now on is
-    /// for the pool, and so is what it has asked of this thread already.
+    /// The calling thread does not wait any more: what the function asks of Python from now on is for the
+    /// pool, and so is what it has asked of this thread already. Kept here, a job would keep the objects
+    /// that it may name, even if nobody waits for it.
     fn leave(&self, me: &Arc<Thread>) {
         if let Some(slot) = self.left() {
             slot.leave_nest(me);
         }
-        while let Some(job) = me.take_nested() {
+        for job in me.take_strays() {
+            if job.ticket.is_cancelled() {
+                job.recycle();
+                continue;
+            }
             let pool = job.pool.clone();
             if let Err((job, _)) = pool.push(job) {
                 closing::refuse(job);
@@ -273,8 +278,9 @@ fn wait_detached(me: &Arc<Thread>, waiter: &Waiter, current: Option<&Current>) -
     {
         return woken;
     }
-    let pool = current.and_then(|current| current.pool.as_ref());
-    if let Some(pool) = pool {
+    // Its own: a job that nests here may be another pool's, which does not miss this thread.
+    let home = me.home();
+    if let Some(pool) = &home {
         pool.crew.blocks(me.member());
     }
     let woken = loop {
@@ -284,7 +290,7 @@ fn wait_detached(me: &Arc<Thread>, waiter: &Waiter, current: Option<&Current>) -
         }
         me.wait(seen, None);
     };
-    if let Some(pool) = pool {
+    if let Some(pool) = &home {
         pool.crew.unblocks(me.member());
     }
     woken
@@ -301,7 +307,7 @@ fn look(me: &Thread, waiter: &Waiter, current: Option<&Current>) -> Option<Woken
     if current.must_stop() {
         return Some(Woken::Stopped);
     }
-    let pool = current.pool.as_ref()?;
+    let pool = me.home()?;
     if pool.crew.is_single() {
         return pool.crew.pop().map(Woken::Nested);
     }
@@ -334,12 +340,20 @@ pub fn waits_for_loop(slot: &Slot, event_loop: &Loop) {
         return;
     }
     slot.set_nest(None);
-    tell_waiters_of(slot.pid(), || Answer::Deadlock);
+    if let Some(id) = slot.seat.runs() {
+        tell(id, Answer::Deadlock);
+    }
 }
 
-/// The process that ran callbacks is gone: whoever waits for it hears so.
-pub fn executor_gone(pid: &LocalPid) {
-    tell_waiters_of(pid, || Answer::Gone);
+/// The process that ran the callback `id` is gone: whoever waits for it hears so.
+pub fn executor_gone(id: u64) {
+    tell(id, Answer::Gone);
+}
+
+fn tell(id: u64, answer: Answer) {
+    if let Some(waiter) = find(id) {
+        waiter.tell(id, answer);
+    }
 }
 
 /// All of them are gone, and so is who would have started others.
@@ -353,15 +367,4 @@ fn waiters() -> Vec<(u64, Arc<Waiter>)> {
     let waiters = lock(&WAITERS);
     let all = waiters.iter().flatten();
     all.map(|(id, it)| (*id, it.clone())).collect()
-}
-
-/// An answer to whoever waits for the process.
-fn tell_waiters_of(pid: &LocalPid, answer: impl Fn() -> Answer) {
-    for (id, waiter) in waiters() {
-        let executor = lock(&waiter.executor).slot.clone();
-        let is_its = executor.is_some_and(|slot| slot.pid() == pid);
-        if is_its {
-            waiter.tell(id, answer());
-        }
-    }
 }

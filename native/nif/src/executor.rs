@@ -73,6 +73,12 @@ impl Seat {
         self.runs.load(Ordering::Acquire) == 0
     }
 
+    /// The callback that it runs.
+    pub fn runs(&self) -> Option<u64> {
+        let id = self.runs.load(Ordering::Acquire);
+        (id != 0 && id != ABANDONED).then_some(id)
+    }
+
     /// Its callback `id` is over. `false`: it was abandoned before.
     fn finish(&self, id: u64) -> bool {
         self.runs
@@ -147,7 +153,7 @@ pub fn dispatch(
             Ok(()) => return true,
             Err(callback) => callback,
         };
-        // One that dies with the message in its mailbox: the manager sees it and calls `died`.
+        // One that dies with the message in its mailbox: its slot sees it and calls `ended`.
         if callback.send(&executor.pid) {
             return true;
         }
@@ -335,8 +341,15 @@ pub fn end(pid: &LocalPid) {
     });
 }
 
-/// It ended: whoever waits for it hears so.
+/// It is not free any more.
 pub fn died(pid: &LocalPid) {
     lock(&EXECUTORS).retain(|executor| executor.pid != *pid);
-    callback::executor_gone(pid);
+}
+
+/// The process of a slot has ended. Whoever waits for a callback of it hears so from here, for its manager may
+/// have ended before it and know nothing of its last callback.
+pub fn ended(slot: &Slot) {
+    if let Some(id) = slot.seat.runs() {
+        callback::executor_gone(id);
+    }
 }

@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use crew::Member;
@@ -18,6 +18,7 @@ use rustler::types::atom::Atom;
 
 use crate::erts::Raw;
 use crate::job::Job;
+use crate::pool::Pool;
 use crate::ticket::Ticket;
 use crate::{atoms, log};
 
@@ -32,6 +33,8 @@ pub struct Thread {
     seat: Seat,
     /// The Erlang process that stands for it.
     owner: OnceLock<LocalPid>,
+    /// The pool that it is one of; it may run jobs of others, which nest.
+    home: OnceLock<Weak<Pool>>,
 }
 
 struct Running {
@@ -64,6 +67,7 @@ impl Thread {
             inbox: Mutex::new(VecDeque::new()),
             seat: Seat::take(),
             owner: OnceLock::new(),
+            home: OnceLock::new(),
         }
     }
 
@@ -74,6 +78,15 @@ impl Thread {
 
     pub fn set_owner(&self, owner: LocalPid) {
         let _ = self.owner.set(owner);
+    }
+
+    pub fn set_home(&self, pool: &Arc<Pool>) {
+        let _ = self.home.set(Arc::downgrade(pool));
+    }
+
+    /// The pool that it is one of.
+    pub fn home(&self) -> Option<Arc<Pool>> {
+        self.home.get().and_then(Weak::upgrade)
     }
 
     /// It hangs in C code: its owner should get another thread.
@@ -171,6 +184,28 @@ impl Thread {
 
     pub fn take_nested(&self) -> Option<Box<Job>> {
         lock(&self.inbox).pop_front()
+    }
+
+    pub fn has_nested(&self) -> bool {
+        !lock(&self.inbox).is_empty()
+    }
+
+    /// Those of processes whose callbacks it does not wait for any more. The calling thread is this one.
+    pub fn take_strays(self: &Arc<Self>) -> VecDeque<Box<Job>> {
+        // Not under the lock: whoever nests a job has that of the slot, and takes this one then.
+        let all = std::mem::take(&mut *lock(&self.inbox));
+        let (mut stay, mut strays) = (VecDeque::new(), VecDeque::new());
+        for job in all {
+            let nest = job.slot.nest();
+            match nest.is_some_and(|thread| Arc::ptr_eq(&thread, self)) {
+                true => stay.push_back(job),
+                false => strays.push_back(job),
+            }
+        }
+        let mut inbox = lock(&self.inbox);
+        stay.append(&mut inbox);
+        *inbox = stay;
+        strays
     }
 
     /// It should end after its job.

@@ -58,7 +58,8 @@ impl Pool {
     }
 
     /// A thread of this pool begins to work.
-    pub fn join(&self, thread: &Arc<Thread>, surplus: bool) {
+    pub fn join(self: &Arc<Self>, thread: &Arc<Thread>, surplus: bool) {
+        thread.set_home(self);
         lock(&self.threads).push(thread.clone());
         self.crew.join(thread.member(), surplus);
     }

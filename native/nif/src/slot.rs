@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use pyrt::{Attached, Kept, Obj, PyResult};
 use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 
-use crate::executor::Seat;
+use crate::executor::{self, Seat};
 use crate::here::Thread;
 use crate::job::Job;
 use crate::release;
@@ -62,6 +62,7 @@ impl Resource for Slot {
         for ticket in jobs {
             ticket.cancel();
         }
+        executor::ended(self);
         self.namespace.vars.end();
         self.namespace.forget();
         *lock(&self.spare) = None;
