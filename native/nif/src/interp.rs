@@ -19,11 +19,33 @@ use crate::stopper::Stopper;
 use crate::task::Classes;
 use crew::sync::lock;
 
-/// Compiled sources kept per interpreter; when full, all are dropped: a rare cost, and no list.
+/// Compiled sources kept per interpreter, and bytes of these sources; when full, all are dropped: a rare cost,
+/// and no list.
 const MAX_CODE: usize = 1024;
+const MAX_SOURCE: usize = 8 << 20;
 
-/// By what it is and its source.
-type CodeCache = HashMap<(Source, Vec<u8>), Arc<Kept>>;
+#[derive(Default)]
+struct CodeCache {
+    /// By what it is and its source.
+    code: HashMap<(Source, Vec<u8>), Arc<Kept>>,
+    bytes: usize,
+}
+
+impl CodeCache {
+    /// Keeps a code object; gives what is dropped for it.
+    fn keep(&mut self, key: (Source, Vec<u8>), code: Arc<Kept>) -> Option<CodeCache> {
+        let len = key.1.len();
+        if len > MAX_SOURCE {
+            return None;
+        }
+        let full = self.code.len() >= MAX_CODE || self.bytes + len > MAX_SOURCE;
+        let dropped = full.then(|| std::mem::take(self));
+        if self.code.insert(key, code).is_none() {
+            self.bytes += len;
+        }
+        dropped
+    }
+}
 
 /// Whether the main interpreter has a GIL now. A free-threaded Python begins without one, and takes
 /// one up for good when a module is imported that needs it.
@@ -96,7 +118,7 @@ impl Interp {
             flush: Kept::new(flush),
             untrace: Kept::new(untrace),
             is_gil_enabled,
-            code: Mutex::new(HashMap::new()),
+            code: Mutex::default(),
             exported: Exported::default(),
             tasks: Classes::make(py)?,
             depth: AtomicUsize::new(0),
@@ -193,7 +215,7 @@ impl Interp {
         kind: Source,
     ) -> PyResult<'py, Obj<'py>> {
         let key = (kind, source.to_vec());
-        let known = lock(&self.code).get(&key).cloned();
+        let known = lock(&self.code).code.get(&key).cloned();
         if let Some(code) = known.and_then(|kept| kept.get(py)) {
             return Ok(code);
         }
@@ -203,13 +225,7 @@ impl Interp {
         };
         let code = call::compile(py, source, file, kind)?;
         let kept = Arc::new(Kept::new(code.clone()));
-        let dropped = {
-            let mut cache = lock(&self.code);
-            let full = cache.len() >= MAX_CODE;
-            let dropped = full.then(|| std::mem::take(&mut *cache));
-            cache.insert(key, kept);
-            dropped
-        };
+        let dropped = lock(&self.code).keep(key, kept);
         // I3: the lock is gone before code objects are released.
         drop(dropped);
         Ok(code)
@@ -250,7 +266,7 @@ impl Interp {
     }
 
     /// Before a nested job at `depth` runs: Python's limit counts all levels of the thread, so it
-    /// is raised by what the levels below may need.
+    /// is raised by what the levels below may need. One that a user has set higher stays.
     pub fn allow_depth(&self, py: Attached<'_>, depth: usize) {
         const FRAMES_PER_LEVEL: usize = 20;
         // Before 3.12 this limit is also what keeps C code from the end of the stack, and it holds
@@ -263,7 +279,7 @@ impl Interp {
         // Relaxed: the worst a race does is to set the limit twice.
         if self.depth.fetch_max(depth, Ordering::Relaxed) < depth {
             let wanted = call::DEFAULT_RECURSION_LIMIT + depth * FRAMES_PER_LEVEL;
-            call::set_recursion_limit(py, wanted.min(MOST));
+            call::raise_recursion_limit(py, wanted.min(MOST));
         }
     }
 }

@@ -169,10 +169,14 @@ pub fn builtins<'py>(py: Attached<'py>) -> Obj<'py> {
 /// `sys.getrecursionlimit()` of a fresh interpreter.
 pub const DEFAULT_RECURSION_LIMIT: usize = 1000;
 
-/// `sys.setrecursionlimit(limit)`
-pub fn set_recursion_limit(_py: Attached<'_>, limit: usize) {
+/// `sys.setrecursionlimit(limit)`, unless it is that high already.
+pub fn raise_recursion_limit(_py: Attached<'_>, limit: usize) {
+    let limit = limit as std::ffi::c_int;
     // SAFETY: I1, attached.
-    unsafe { ffi::Py_SetRecursionLimit(limit as std::ffi::c_int) };
+    if unsafe { ffi::Py_GetRecursionLimit() } < limit {
+        // SAFETY: I1, attached.
+        unsafe { ffi::Py_SetRecursionLimit(limit) };
+    }
 }
 
 /// What a nested run must neither see nor change: the handled exception and the context variables.
