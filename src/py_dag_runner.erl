@@ -53,6 +53,9 @@ loop({_Runner, Run, _Pool} = Own, Functions, Running) ->
         {more, Pid, More} ->
             _ = Pid ! {more, self()},
             loop(Own, maps:merge(Functions, More), Running);
+        {keep, Value} ->
+            _ = put(make_ref(), Value),
+            loop(Own, Functions, Running);
         {dag_stop, Id} ->
             case Running of
                 #{Id := Pid} -> exit(Pid, kill);
@@ -85,10 +88,20 @@ exited(Why) -> raised(exit, Why, []).
 execute({_Runner, Run, _Pool} = Own, Id, Function, Args) ->
     try call(Function, binary_to_term(Args, [safe])) of
         {'$py_dag_more', Graph, Inputs, Result} -> more(Own, Id, Inputs, asked(Graph, Inputs, Result));
-        Value -> reply(Run, Id, true, Value)
+        Value -> answer(Own, Id, Value)
     catch
         Class:Reason:Trace -> reply(Run, Id, false, raised(Class, Reason, Trace))
     end.
+
+answer({Runner, Run, _Pool}, Id, Value) ->
+    Bytes = term_to_binary(Value),
+    ok = keep(Runner, Value, Bytes),
+    py_nif:dag_reply(Run, Id, true, Bytes).
+
+%% References to objects of Python live as long as the run. This process ends; the runner does not.
+keep(Runner, Value, Bytes) ->
+    _ = binary:match(Bytes, <<"$py_ref">>) =:= nomatch orelse (Runner ! {keep, Value}),
+    ok.
 
 call({Module, Function}, Args) -> Module:Function(Args);
 call(Function, Args) -> Function(Args).
@@ -100,8 +113,10 @@ more({Runner, Run, Pool}, Id, Inputs, {ok, #{graph := Graph, functions := Functi
     receive
         {more, Runner} -> ok
     end,
+    Encoded = py_dag_graph:encoded(Inputs),
+    [ok = keep(Runner, Inputs, Bytes) || {_Name, Bytes} <- Encoded],
     case py_dag_graph:event_loop(Compiled, Pool) of
-        {ok, Loop} -> py_nif:dag_more(Run, Id, Graph, py_dag_graph:encoded(Inputs), Place, Loop);
+        {ok, Loop} -> py_nif:dag_more(Run, Id, Graph, Encoded, Place, Loop);
         {error, Reason} -> reply(Run, Id, false, Reason)
     end;
 more({_Runner, Run, _Pool}, Id, _Inputs, {error, Reason}) ->

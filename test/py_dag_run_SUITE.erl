@@ -18,6 +18,7 @@
     a_closed_pool_ends_its_nodes/1,
     an_exception_names_the_node_and_leaves_its_traceback/1,
     objects_are_released_after_the_run/1,
+    an_object_that_a_function_of_erlang_gives_lives_until_it_is_used/1,
     many_runs_at_once_get_their_own_values/1
 ]).
 
@@ -161,3 +162,21 @@ ended(Pid) ->
 pool_is_idle() ->
     {ok, Pool} = py_registry:pool(main),
     not py_nif:pool_busy(Pool).
+
+an_object_that_a_function_of_erlang_gives_lives_until_it_is_used(_Config) ->
+    Make = fun([]) ->
+        {ok, Object} = py:call(builtins, dict, [], #{a => 1}, #{return => ref}),
+        Object
+    end,
+    %% Objects that nobody has any more are released meanwhile.
+    Wait = fun([]) ->
+        [{ok, _} = py:call(time, sleep, [0.02]) || _ <- lists:seq(1, 20)],
+        <<"a">>
+    end,
+    Nodes = #{
+        made => #{run => Make},
+        later => #{run => Wait},
+        used => #{run => {py, operator, getitem}, inputs => [made, later]}
+    },
+    {ok, #{results := #{used := Used}}} = py_dag:run(#{nodes => Nodes}, #{}, #{want => [used]}),
+    ?assertEqual(1, Used).
