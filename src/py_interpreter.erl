@@ -165,7 +165,7 @@ lib_tags(Prefix) ->
     ]).
 
 parse_tag(Name) ->
-    case re:run(Name, "^python3\\.(\\d{1,3})(t?)$", [{capture, [1, 2], list}]) of
+    case re:run(Name, "^python3\\.(\\d{1,3})(t?)$", [unicode, {capture, [1, 2], list}]) of
         {match, [Minor, Flag]} -> {ok, {list_to_integer(Minor), Flag =:= "t"}};
         nomatch -> none
     end.

@@ -142,7 +142,7 @@ pyenv_versions() ->
 
 %% "3.13.2" is after "3.13.2rc1" and "3.13.0". Names that are no plain versions are left out.
 release(Name) ->
-    case re:run(Name, "^3\\.(\\d+)\\.(\\d+)(t?)((?:a|b|rc)\\d+)?$", [{capture, [1, 2, 4], list}]) of
+    case re:run(Name, "^3\\.(\\d+)\\.(\\d+)(t?)((?:a|b|rc)\\d+)?$", [unicode, {capture, [1, 2, 4], list}]) of
         {match, [Minor, Patch, Pre]} when Pre =:= "" ->
             {list_to_integer(Minor), list_to_integer(Patch), 1};
         {match, [Minor, Patch, _Pre]} ->

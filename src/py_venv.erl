@@ -216,9 +216,13 @@ run(Program, Args, #{timeout := Timeout}) ->
         {error, {posix, Code}} ->
             bad("~ts cannot be run: ~ts", [Program, file:format_error(Code)]);
         {error, {exit_status, Status, Output}} ->
-            Command = lists:join($\s, [Program | Args]),
+            Command = lists:join($\s, [Program | lists:map(fun without_password/1, Args)]),
             bad("~ts ended with status ~b:~n~ts", [Command, Status, tail(Output)])
     end.
+
+%% The error goes into logs: of `https://name:password@host' the part before the host is left out, as pip does.
+without_password(Arg) ->
+    re:replace(Arg, "://[^/\\s]*@", "://****@", [global, {return, binary}]).
 
 tail(Output) ->
     Text =

@@ -250,7 +250,11 @@ ensure_does_not_touch_a_directory_that_is_something_else(Config) ->
 
 ensure_gives_the_installers_words_when_it_fails(Config) ->
     Venv = venv(Config),
-    Result = py_venv:ensure_venv(Venv, [<<"no-such-package-anywhere">>], options(Config)),
+    #{extra_args := Extra} = options(Config),
+    Secret = ["--extra-index-url", "https://me:s3cret@index.invalid/simple"],
+    Result = py_venv:ensure_venv(Venv, [<<"no-such-package-anywhere">>], #{extra_args => Extra ++ Secret}),
+    {error, {bad_argument, Words}} = Result,
+    ?assertEqual(nomatch, string:find(Words, "s3cret")),
     refused("no-such-package-anywhere", Result),
     refused("ended with status", Result),
     %% Nothing says that it is filled, and the next call tries again.
