@@ -19,6 +19,7 @@ use crate::limit::Permit;
 use crate::node::{Body, Expansion};
 use crate::report::Outcome;
 use crate::run::{Options, Run, Running};
+use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use crate::ticket::Ticket;
 use crate::value::Value;
@@ -37,12 +38,7 @@ impl Run {
             return self.finish();
         }
         if !options.wanted.is_empty() {
-            let needed = needed(plan, &options.wanted);
-            for (index, needed) in needed.into_iter().enumerate() {
-                if !needed {
-                    self.end_all(index, Outcome::Skipped);
-                }
-            }
+            self.skip_unneeded(&needed(plan, &options.wanted));
         }
         for (index, vertex) in plan.vertices.iter().enumerate() {
             if vertex.waits == 0
@@ -51,6 +47,15 @@ impl Run {
                 self.end_all(index, outcome);
             }
         }
+    }
+
+    fn skip_unneeded(self: &Arc<Self>, needed: &[bool]) {
+        let unneeded = || (0..needed.len()).filter(|index| !needed[*index]);
+        // Each waits for its own end, too: one that can do without its inputs would start when they end.
+        for index in unneeded() {
+            self.nodes[index].waits.fetch_add(1, Ordering::Relaxed);
+        }
+        unneeded().for_each(|index| self.end_all(index, Outcome::Skipped));
     }
 
     /// All inputs have ended. Who ends the node by the answer does it without recursion.
@@ -255,6 +260,26 @@ mod tests {
         fn drop(&mut self) {
             self.0.send("dropped").unwrap_or(());
         }
+    }
+
+    #[test]
+    fn a_node_that_is_not_wanted_does_not_start_when_its_optional_input_is_skipped() {
+        let (started, starts) = mpsc::channel();
+        let asks = Node::foreign("asks", ELSEWHERE, move |_, done| {
+            started.send(done.start()).unwrap_or(());
+            Ok(Box::new(|| {}))
+        });
+        let nothing = |name| Node::cpu(name, |_| Ok(Value::absent()));
+        let graph = Graph::builder()
+            .node(nothing("first"))
+            .node(asks.maybe(["first"]))
+            .node(nothing("wanted"));
+        let lanes = Lanes::start(1, 10).unwrap();
+        let inputs: [(&str, Value); 0] = [];
+        let options = Options::default().want(["wanted"]);
+        let run = lanes.run(&graph.build().unwrap(), inputs, options).unwrap();
+        assert!(run.wait().is_ok());
+        assert!(starts.try_recv().is_err());
     }
 
     #[test]

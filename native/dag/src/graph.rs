@@ -164,7 +164,8 @@ fn cycle(vertices: &[Vertex]) -> Option<Vec<String>> {
     }
     let mut at = waits.iter().position(|waits| *waits > 0)?;
     let mut path = Vec::new();
-    while !path.contains(&at) {
+    let mut seen = vec![false; vertices.len()];
+    while !std::mem::replace(&mut seen[at], true) {
         path.push(at);
         let parents = vertices[at]
             .edges

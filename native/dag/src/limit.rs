@@ -11,8 +11,8 @@ use reactor::signal::Signal;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, lock};
 
-/// A place in the line. Given up, it stays there until its turn comes, and is passed over then.
-/// Both marks are set and read under the lock of the line.
+/// A place in the line. Given up, it stays there until half of the line is, or its turn comes; it is passed over
+/// then. Both marks are set and read under the lock of the line.
 #[derive(Default)]
 struct Waiter {
     called: AtomicBool,
@@ -23,6 +23,20 @@ struct Waiter {
 struct State {
     free: usize,
     waiting: VecDeque<Arc<Waiter>>,
+    /// How many of those were given up.
+    left: usize,
+}
+
+impl State {
+    /// Somebody in the line has given up. To leave at once would cost as much as the line is long.
+    fn give_up(&mut self) {
+        self.left += 1;
+        if self.left * 2 > self.waiting.len() {
+            self.waiting
+                .retain(|place| !place.given_up.load(Ordering::Relaxed));
+            self.left = 0;
+        }
+    }
 }
 
 /// A bound shared by its clones.
@@ -49,6 +63,7 @@ impl Limit {
         Limit(Arc::new(Mutex::new(State {
             free: at_once.max(1),
             waiting: VecDeque::new(),
+            left: 0,
         })))
     }
 
@@ -85,7 +100,7 @@ impl Limit {
             let mut state = lock(&self.0);
             loop {
                 match state.waiting.pop_front() {
-                    Some(place) if place.given_up.load(Ordering::Relaxed) => {}
+                    Some(place) if place.given_up.load(Ordering::Relaxed) => state.left -= 1,
                     Some(place) => {
                         place.called.store(true, Ordering::Relaxed);
                         break Some(place);
@@ -116,9 +131,13 @@ impl Drop for Queued<'_> {
             return;
         }
         let called = {
-            let _state = lock(&self.limit.0);
+            let mut state = lock(&self.limit.0);
             self.place.given_up.store(true, Ordering::Relaxed);
-            self.place.called.load(Ordering::Relaxed)
+            let called = self.place.called.load(Ordering::Relaxed);
+            if !called {
+                state.give_up();
+            }
+            called
         };
         if called {
             self.limit.release();
@@ -162,5 +181,28 @@ mod models {
             assert!(releasing.join().is_ok());
             assert!(pin!(limit.acquire()).poll(&mut context).is_ready());
         });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    #[test]
+    fn those_who_give_up_leave_the_line() {
+        let limit = Limit::new(1);
+        let held = limit.take();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut first = pin!(limit.acquire());
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        for _ in 0..10_000 {
+            assert!(pin!(limit.acquire()).poll(&mut context).is_pending());
+        }
+        assert!(lock(&limit.0).waiting.len() < 10);
+        drop(held);
+        assert!(first.poll(&mut context).is_ready());
     }
 }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{Bytes, Data, Keys, Run, count, maybe, wrong_type};
+use super::{Bytes, Data, Keys, Run, count, maybe, pairs, wrong_type};
 use crate::redis::failure::Failure;
 use crate::redis::resp::Reply;
 
 pub(super) const COMMANDS: &[(&str, usize, Run)] = &[
     ("HSET", 3, |keys, args| {
+        let pairs = pairs("HSET", &args[1..])?;
         let hash = make(keys, args[0])?;
-        let pairs = args[1..].chunks_exact(2);
-        let new = pairs.filter(|pair| hash.insert(pair[0].to_vec(), pair[1].to_vec()).is_none());
+        let new =
+            pairs.filter(|(field, value)| hash.insert(field.to_vec(), value.to_vec()).is_none());
         Ok(count(new.count()))
     }),
     ("HGET", 2, |keys, args| {

@@ -34,26 +34,30 @@ struct Entry {
 }
 
 #[derive(Default)]
-struct Keys(HashMap<Bytes, Entry>);
+struct Keys {
+    entries: HashMap<Bytes, Entry>,
+    /// How often a key was given a time since those that are over were looked for.
+    timed: usize,
+}
 
 impl Keys {
     fn get(&mut self, key: &[u8]) -> Option<&mut Entry> {
         let gone = self
-            .0
+            .entries
             .get(key)?
             .expires
             .is_some_and(|at| at <= clock::now());
         if gone {
-            self.0.remove(key);
+            self.entries.remove(key);
         }
-        self.0.get_mut(key)
+        self.entries.get_mut(key)
     }
 
     /// The data of a key, made by `new` where there is none.
     fn make(&mut self, key: &[u8], new: fn() -> Data) -> &mut Data {
         // Looks at its time first.
         let _ = self.get(key);
-        let entry = self.0.entry(key.to_vec());
+        let entry = self.entries.entry(key.to_vec());
         let fresh = || Entry {
             data: new(),
             expires: None,
@@ -63,11 +67,23 @@ impl Keys {
 
     fn put(&mut self, key: &[u8], data: Data) {
         let expires = None;
-        self.0.insert(key.to_vec(), Entry { data, expires });
+        self.entries.insert(key.to_vec(), Entry { data, expires });
+    }
+
+    /// A key was given a time. Keys that nobody asks for again are thrown out here, in a sweep that comes the
+    /// later the more keys there are.
+    fn note_time(&mut self) {
+        self.timed += 1;
+        if self.timed > self.entries.len() / 2 + 64 {
+            let now = clock::now();
+            self.entries
+                .retain(|_, entry| entry.expires.is_none_or(|at| at > now));
+            self.timed = 0;
+        }
     }
 
     fn remove(&mut self, key: &[u8]) -> bool {
-        self.get(key).is_some() && self.0.remove(key).is_some()
+        self.get(key).is_some() && self.entries.remove(key).is_some()
     }
 }
 
@@ -86,9 +102,7 @@ impl Store {
             return Err(Failure::Server(text));
         };
         if args.len() < least {
-            let name = name.to_ascii_lowercase();
-            let text = format!("ERR wrong number of arguments for '{name}' command");
-            return Err(Failure::Server(text));
+            return Err(wrong_count(&name));
         }
         run(&mut lock(&self.0), args)
     }
@@ -109,6 +123,24 @@ fn find(name: &str) -> Option<(usize, Run)> {
 
 fn error(text: &str) -> Failure {
     Failure::Server(text.to_owned())
+}
+
+fn wrong_count(name: &str) -> Failure {
+    let name = name.to_ascii_lowercase();
+    Failure::Server(format!(
+        "ERR wrong number of arguments for '{name}' command"
+    ))
+}
+
+/// Keys and values, or what else comes in pairs.
+fn pairs<'a, 'b>(
+    name: &str,
+    args: &'a [&'b [u8]],
+) -> Result<impl Iterator<Item = (&'b [u8], &'b [u8])> + 'a, Failure> {
+    match args.len().is_multiple_of(2) {
+        true => Ok(args.chunks_exact(2).map(|pair| (pair[0], pair[1]))),
+        false => Err(wrong_count(name)),
+    }
 }
 
 fn wrong_type() -> Failure {
@@ -138,6 +170,43 @@ fn slice(len: usize, from: &[u8], to: &[u8]) -> Result<std::ops::Range<usize>, F
     let len = len as i64;
     let place = |n: i64| if n < 0 { len + n } else { n };
     let from = place(int(from)?).max(0);
-    let to = (place(int(to)?) + 1).min(len);
+    let to = place(int(to)?).saturating_add(1).min(len);
     Ok(from.min(to.max(0)) as usize..to.max(0) as usize)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn run(store: &Store, command: &str) -> Result<Reply, Failure> {
+        store.run(&command.split(' ').collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_range_may_end_at_the_largest_number() {
+        let store = Store::default();
+        assert_eq!(run(&store, "RPUSH list a b"), Ok(Reply::Int(2)));
+        let all = run(&store, "LRANGE list 0 9223372036854775807");
+        assert!(matches!(all, Ok(Reply::Array(items)) if items.len() == 2));
+    }
+
+    #[test]
+    fn a_key_without_its_value_is_an_error_and_nothing_is_written() {
+        let store = Store::default();
+        for odd in ["MSET a 1 b", "HSET hash a 1 b", "ZADD sorted 1 a 2"] {
+            assert!(matches!(run(&store, odd), Err(Failure::Server(_))), "{odd}");
+        }
+        assert_eq!(run(&store, "DBSIZE"), Ok(Reply::Int(0)));
+    }
+
+    #[test]
+    fn keys_whose_time_is_over_are_thrown_out_though_nobody_asks_for_them() {
+        let store = Store::default();
+        assert_eq!(run(&store, "SET stays 1"), Ok(ok()));
+        for n in 0..10_000 {
+            assert_eq!(run(&store, &format!("SET nonce:{n} 1 PX 0")), Ok(ok()));
+        }
+        assert!(lock(&store.0).entries.len() < 500);
+        assert!(matches!(run(&store, "GET stays"), Ok(Reply::Bytes(_))));
+    }
 }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Bytes, Data, Keys, Run, count, error, slice, wrong_type};
+use super::{Bytes, Data, Keys, Run, count, error, pairs, slice, wrong_type};
 use crate::redis::failure::Failure;
 use crate::redis::resp::Reply;
 
 pub(super) const COMMANDS: &[(&str, usize, Run)] = &[
     ("ZADD", 3, |keys, args| {
-        let scored: Result<Vec<_>, Failure> = args[1..]
-            .chunks_exact(2)
-            .map(|pair| Ok((score(pair[0])?, pair[1].to_vec())))
+        let scored: Result<Vec<_>, Failure> = pairs("ZADD", &args[1..])?
+            .map(|(number, name)| Ok((score(number)?, name.to_vec())))
             .collect();
         let scored = scored?;
         let set = make(keys, args[0])?;

@@ -2,7 +2,7 @@
 
 use reactor::clock;
 
-use super::{Data, Entry, Keys, Run, count, error, int, maybe, ok, wrong_type};
+use super::{Data, Entry, Keys, Run, count, error, int, maybe, ok, pairs, wrong_type};
 use crate::redis::failure::Failure;
 use crate::redis::resp::Reply;
 
@@ -21,8 +21,8 @@ pub(super) const COMMANDS: &[(&str, usize, Run)] = &[
         Ok(Reply::Array(each.collect()))
     }),
     ("MSET", 2, |keys, args| {
-        for pair in args.chunks_exact(2) {
-            keys.put(pair[0], Data::Text(pair[1].to_vec()));
+        for (key, value) in pairs("MSET", args)? {
+            keys.put(key, Data::Text(value.to_vec()));
         }
         Ok(ok())
     }),
@@ -47,12 +47,12 @@ pub(super) const COMMANDS: &[(&str, usize, Run)] = &[
     }),
     ("FLUSHALL", 0, flush),
     ("FLUSHDB", 0, flush),
-    ("DBSIZE", 0, |keys, _| Ok(count(keys.0.len()))),
+    ("DBSIZE", 0, |keys, _| Ok(count(keys.entries.len()))),
     ("SELECT", 1, |_, _| Ok(ok())),
 ];
 
 fn flush(keys: &mut Keys, _: &[&[u8]]) -> Result<Reply, Failure> {
-    keys.0.clear();
+    keys.entries.clear();
     Ok(ok())
 }
 
@@ -81,7 +81,11 @@ fn set(keys: &mut Keys, args: &[&[u8]]) -> Result<Reply, Failure> {
         expires = Some(later(int(time)?, unit));
     }
     let data = Data::Text(args[1].to_vec());
-    keys.0.insert(args[0].to_vec(), Entry { data, expires });
+    keys.entries
+        .insert(args[0].to_vec(), Entry { data, expires });
+    if expires.is_some() {
+        keys.note_time();
+    }
     Ok(ok())
 }
 
@@ -106,6 +110,7 @@ fn expire(keys: &mut Keys, args: &[&[u8]], unit: u64) -> Result<Reply, Failure> 
         return Ok(Reply::Int(0));
     };
     entry.expires = Some(at);
+    keys.note_time();
     Ok(Reply::Int(1))
 }
 
