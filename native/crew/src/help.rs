@@ -16,10 +16,11 @@ use crate::sync::{Arc, lock};
 impl<J> Crew<J> {
     /// A job waits behind one that runs.
     pub(crate) fn back_up(&self) {
-        if self.is_single() || self.armed.load(Ordering::SeqCst) {
+        if self.armed.load(Ordering::SeqCst) {
             return;
         }
-        if !self.parallel {
+        // The only thread of a crew may be stuck, and have another in its place.
+        if !self.parallel || self.is_single() {
             return self.wake_standby();
         }
         // SeqCst, pairs with `linger`: who looks will see the job.

@@ -294,6 +294,19 @@ fn a_slice_does_not_wait_for_a_fresh_job_that_blocks() {
     assert_eq!(first.unwrap_or(0) + second.unwrap_or(0), 3);
 }
 
+#[cfg(not(loom))]
+#[test]
+fn a_thread_that_replaces_the_only_one_is_called() {
+    let crew = crew(1, 2);
+    let stuck = Arc::new(Member::current());
+    crew.join(&stuck, false);
+    assert_eq!(crew.follow(&stuck), Turn::Lead);
+    crew.starts(&stuck);
+    let beside = beside(&crew);
+    assert!(crew.push(1).is_ok());
+    assert_eq!(beside.recv_timeout(SOON), Ok(Some(1)));
+}
+
 #[test]
 fn a_job_is_not_lost_with_the_surplus_thread_that_was_called_for_it() {
     check(|| {
