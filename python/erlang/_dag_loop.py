@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 _lock = threading.Lock()
+_closed = False
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 
@@ -40,9 +41,12 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _running() -> asyncio.AbstractEventLoop:
+def _running() -> asyncio.AbstractEventLoop | None:
+    """``None``: Python is about to end, and a new thread would keep it from that for ever."""
     global _loop, _thread
     with _lock:
+        if _closed:
+            return None
         if _loop is None:
             _loop = new_event_loop()
             _thread = threading.Thread(target=_serve, args=(_loop,), name="dag-loop", daemon=False)
@@ -51,9 +55,10 @@ def _running() -> asyncio.AbstractEventLoop:
 
 
 def stop() -> None:
-    """Ends the thread; called before Python waits for its threads at the end."""
-    global _loop, _thread
+    """Ends the thread, for good; called before Python waits for its threads at the end."""
+    global _closed, _loop, _thread
     with _lock:
+        _closed = True
         loop, thread, _loop, _thread = _loop, _thread, None, None
     if loop is not None and thread is not None:
         loop.call_soon_threadsafe(loop.stop)
@@ -63,6 +68,10 @@ def stop() -> None:
 def spawn(coroutine: Coroutine[Any, Any, object], completion: object) -> Callable[[], None]:
     """Runs a coroutine; its end is the end of the node. Gives what cancels it."""
     loop = _running()
+    if loop is None:
+        coroutine.close()
+        _native.dag_fail(completion, RuntimeError("the program ends"))
+        return lambda: None
     tasks: list[asyncio.Task[object]] = []
 
     def end(task: asyncio.Task[object]) -> None:

@@ -25,7 +25,6 @@ import atexit
 import concurrent.futures
 import importlib
 import os
-import sys
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -271,10 +270,9 @@ def _start_threads(errands: bool, count: int) -> None:
 
 def _stop() -> None:
     _native.dag_close()
-    if "erlang._dag_loop" in sys.modules:
-        importlib.import_module("erlang._dag_loop").stop()
+    # Also where no coroutine has run yet: one may be next, and its loop would keep the program for ever.
+    importlib.import_module("erlang._dag_loop").stop()
 
 
 # Before Python waits for its threads at the end: they wait for work.
 getattr(threading, "_register_atexit", atexit.register)(_stop)
-os.register_at_fork(after_in_child=_native.dag_forked)

@@ -348,3 +348,86 @@ def test_the_process_ends_and_its_child_has_graphs_too():
     )
     assert ended.stderr == ""
     assert sorted(ended.stdout.split("\n")) == ["", "ended False", "ended True"]
+
+
+ENDS_EARLY = """
+import threading, time
+from erlang import dag
+
+begun = threading.Event()
+
+@dag.cpu
+def first():
+    begun.set()
+    threading.main_thread().join()
+    # The end of Python has begun; its functions for that are about to run.
+    time.sleep(0.3)
+    return 1
+
+@dag.cpu
+def other():
+    # Its thread is the one that takes what comes after the first function.
+    threading.main_thread().join()
+    time.sleep(1)
+
+@dag.io
+async def second(first):
+    return first
+
+run = dag.start([first, other, second])
+begun.wait()
+"""
+
+
+def test_the_program_ends_while_a_function_before_a_coroutine_runs():
+    ended = subprocess.run([sys.executable, "-c", ENDS_EARLY], timeout=PATIENCE, check=False)
+    assert ended.returncode == 0
+
+
+# Each child makes a process of its own while another thread of it starts the first run.
+FORKS = """
+import os, signal, sys, threading, time
+from erlang import dag
+
+@dag.cpu
+def one():
+    return 1
+
+def run():
+    assert dag.run([one])["one"] == 1
+
+def grandchild(pause):
+    thread = threading.Thread(target=run)
+    thread.start()
+    end = time.perf_counter() + pause
+    while time.perf_counter() < end:
+        pass
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(15)
+        run()
+        os._exit(0)
+    thread.join()
+    return os.waitpid(pid, 0)[1]
+
+import warnings
+warnings.simplefilter("ignore")
+for n in range(40):
+    pid = os.fork()
+    if pid == 0:
+        status = grandchild(n * 0.00005)
+        os._exit(0 if status == 0 else 1)
+    if os.waitpid(pid, 0)[1]:
+        sys.exit("the grandchild of fork %d hangs" % n)
+"""
+
+
+def test_a_process_forked_while_another_thread_starts_a_run_has_graphs():
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKS],
+        timeout=120,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr

@@ -168,3 +168,19 @@ def test_the_context_of_a_handle_shows_what_its_callback_has_set(loop: Loop) -> 
     turn(loop)
     assert held._context[variable] == "after"  # type: ignore[attr-defined]
     assert heard[0]._context[variable] == "failed"  # type: ignore[attr-defined]
+
+
+def test_a_context_that_the_collector_showed_is_used_for_no_other_callback(loop: Loop) -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    found: list[contextvars.Context] = []
+
+    def find() -> None:
+        found.extend(one for one in gc.get_objects() if isinstance(one, contextvars.Context))
+
+    loop.call_soon(bool)
+    # In a context of its own, so that the one before rests.
+    loop.call_soon(find, context=contextvars.copy_context())
+    loop.call_soon(variable.set, "another's")
+    turn(loop)
+    assert found
+    assert not [context for context in found if variable in context]

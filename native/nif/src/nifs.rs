@@ -322,10 +322,6 @@ fn callback_refuse(id: u64, raised: Term<'_>) -> NifResult<Atom> {
 /// objects that the bytes name until the answer does. `clean`: the process may run another callback of the same
 /// caller. Returns whether it shall stay for the next one, or the next one itself where it comes at once.
 #[rustler::nif]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one argument per word of the answer"
-)]
 fn callback_reply<'a>(
     env: Env<'a>,
     slot: ResourceArc<Slot>,

@@ -55,7 +55,7 @@ impl Module for State {
     }
 }
 
-static FUNCTIONS: [Function; 20] = [
+static FUNCTIONS: [Function; 19] = [
     function!(
         c"term_to_bytes",
         convert::term_to_bytes,
@@ -137,11 +137,6 @@ static FUNCTIONS: [Function; 20] = [
         c"dag_close()\n--\n\nEnds the threads that run nodes."
     ),
     function!(
-        c"dag_forked",
-        graph::functions::forked,
-        c"dag_forked()\n--\n\nIn the child of a fork."
-    ),
-    function!(
         c"dag_complete",
         graph::functions::complete,
         c"dag_complete(completion, value, /)\n--\n\nEnds a node with its value."
@@ -161,6 +156,7 @@ fn definition() -> &'static Definition<State> {
 
 /// What `PyInit__native` returns; for `PyImport_AppendInittab`.
 pub extern "C" fn init() -> *mut pyrt::module::__ffi::PyObject {
+    pyrt::fork::watch();
     definition().init()
 }
 

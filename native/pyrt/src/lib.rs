@@ -21,6 +21,7 @@ pub mod embed;
 pub mod error;
 pub mod fill;
 pub mod flag;
+pub mod fork;
 pub mod int;
 pub mod interrupt;
 pub mod kept;

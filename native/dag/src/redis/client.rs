@@ -86,7 +86,9 @@ impl Redis {
         match &self.0 {
             Backend::Server(server) => {
                 let link = server.link();
-                let answer = poll_fn(|context| link.send(args, context)).await?;
+                let mut place = link.place();
+                let answer = poll_fn(|context| link.send(args, &mut place, context)).await?;
+                drop(place);
                 poll_fn(|context| answer.poll(context)).await
             }
             Backend::Embedded(store) => store.run(args),
@@ -143,7 +145,9 @@ impl<'a> Pipeline<'a> {
 
     async fn sent(&self, link: &Link, list: List) -> Vec<Result<Arc<Answer>, Failure>> {
         if list == List::Whole {
-            let sent = poll_fn(|context| link.send_whole(&self.commands, context)).await;
+            let mut place = link.place();
+            let sent = poll_fn(|context| link.send_whole(&self.commands, &mut place, context));
+            let sent = sent.await;
             return match sent {
                 Ok(answers) => answers.into_iter().map(Ok).collect(),
                 Err(why) => vec![Err(why); self.commands.len()],
@@ -151,7 +155,8 @@ impl<'a> Pipeline<'a> {
         }
         let mut sent = Vec::with_capacity(self.commands.len());
         for command in &self.commands {
-            sent.push(poll_fn(|context| link.send(command, context)).await);
+            let mut place = link.place();
+            sent.push(poll_fn(|context| link.send(command, &mut place, context)).await);
         }
         sent
     }

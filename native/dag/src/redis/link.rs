@@ -2,7 +2,7 @@
 //!
 //! Thread: any. Never: answers a caller under the lock (I3).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -30,8 +30,9 @@ struct State {
     expired: usize,
     /// The GETs of this turn, where equal ones are sent once.
     gets: HashMap<Vec<u8>, Arc<Answer>>,
-    /// Callers that found no room.
-    blocked: Vec<Waker>,
+    /// Callers that found no room, by the number of their place.
+    blocked: BTreeMap<u64, Waker>,
+    places: u64,
     closed: bool,
 }
 
@@ -42,7 +43,31 @@ pub(crate) struct Link {
     pub config: Config,
 }
 
+/// A caller's place among those that wait for room; left when it is dropped.
+pub(crate) struct Place<'a> {
+    link: &'a Link,
+    number: Option<u64>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let left = lock(&self.link.state).blocked.remove(&number);
+            // Without the lock: it may be the last to hold its task.
+            drop(left);
+        }
+    }
+}
+
 impl Link {
+    /// A place for one caller, who may have to wait.
+    pub fn place(&self) -> Place<'_> {
+        Place {
+            link: self,
+            number: None,
+        }
+    }
+
     pub fn new(config: Config) -> Self {
         Link {
             state: Mutex::new(State::default()),
@@ -55,6 +80,7 @@ impl Link {
     pub fn send<A: AsRef<[u8]>>(
         &self,
         args: &[A],
+        place: &mut Place<'_>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Arc<Answer>, Failure>> {
         let (answer, first) = {
@@ -65,7 +91,7 @@ impl Link {
             if let Some(answer) = self.same_get(&mut state, args) {
                 return Poll::Ready(Ok(answer));
             }
-            if !self.has_room(&mut state, context) {
+            if !self.has_room(&mut state, place, context) {
                 return Poll::Pending;
             }
             let first = state.out.is_empty();
@@ -87,6 +113,7 @@ impl Link {
     pub fn send_whole<A: AsRef<[u8]>>(
         &self,
         commands: &[Vec<A>],
+        place: &mut Place<'_>,
         context: &mut Context<'_>,
     ) -> Poll<Result<Vec<Arc<Answer>>, Failure>> {
         let (answers, first) = {
@@ -94,7 +121,7 @@ impl Link {
             if state.closed {
                 return Poll::Ready(Err(Failure::Closed));
             }
-            if !self.has_room(&mut state, context) {
+            if !self.has_room(&mut state, place, context) {
                 return Poll::Pending;
             }
             // It may write, and what it reads is read later: see `same_get`.
@@ -109,10 +136,14 @@ impl Link {
         Poll::Ready(Ok(answers))
     }
 
-    fn has_room(&self, state: &mut State, context: &Context<'_>) -> bool {
+    fn has_room(&self, state: &mut State, place: &mut Place<'_>, context: &Context<'_>) -> bool {
         let has_room = state.waiting.len() < self.config.in_flight;
         if !has_room {
-            state.blocked.push(context.waker().clone());
+            let number = *place.number.get_or_insert_with(|| {
+                state.places += 1;
+                state.places
+            });
+            state.blocked.insert(number, context.waker().clone());
         }
         has_room
     }
@@ -167,7 +198,7 @@ impl Link {
             }
             // Half of the room at once: to wake all for each place would cost their square.
             match state.waiting.len() > self.config.in_flight / 2 {
-                true => Vec::new(),
+                true => BTreeMap::new(),
                 false => std::mem::take(&mut state.blocked),
             }
         };
@@ -177,7 +208,7 @@ impl Link {
                 reply => Ok(reply),
             });
         }
-        blocked.into_iter().for_each(Waker::wake);
+        blocked.into_values().for_each(Waker::wake);
         result
     }
 
@@ -225,10 +256,64 @@ impl Link {
         for waiting in waiting {
             waiting.answer.fill(Err(why.clone()));
         }
-        blocked.into_iter().for_each(Waker::wake);
+        blocked.into_values().for_each(Waker::wake);
     }
 }
 
 fn is_get<A: AsRef<[u8]>>(args: &[A]) -> bool {
     args.len() == 2 && args[0].as_ref().eq_ignore_ascii_case(b"GET")
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::redis::config::Address;
+
+    fn full() -> Link {
+        let mut config = Config::new(Address::Unix("nowhere".into()));
+        config.in_flight = 1;
+        let link = Link::new(config);
+        assert!(poll(&link, &mut link.place()).is_ready());
+        link
+    }
+
+    fn poll(link: &Link, place: &mut Place<'_>) -> Poll<Result<Arc<Answer>, Failure>> {
+        link.send(&["PING"], place, &mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_command_that_is_cancelled_while_it_waits_for_room_leaves_nothing() {
+        let link = full();
+        for _ in 0..100 {
+            let mut place = link.place();
+            assert!(poll(&link, &mut place).is_pending());
+            // Asked again, it waits once.
+            assert!(poll(&link, &mut place).is_pending());
+            assert_eq!(lock(&link.state).blocked.len(), 1);
+        }
+        assert!(lock(&link.state).blocked.is_empty());
+    }
+
+    #[test]
+    fn a_list_that_waited_for_room_is_one_piece() {
+        let link = full();
+        let mut context = Context::from_waker(Waker::noop());
+        let list = [vec!["MULTI"], vec!["INCR", "a"], vec!["EXEC"]];
+        let mut place = link.place();
+        assert!(
+            link.send_whole(&list, &mut place, &mut context)
+                .is_pending()
+        );
+        let mut sent = Vec::new();
+        link.take(&mut sent);
+        assert!(link.answer(&mut vec![Reply::Int(1)]).is_ok());
+        assert!(link.send_whole(&list, &mut place, &mut context).is_ready());
+        // Now there is no room, and nothing comes between them.
+        assert!(poll(&link, &mut link.place()).is_pending());
+        sent.clear();
+        link.take(&mut sent);
+        let mut whole = Vec::new();
+        list.iter().for_each(|args| resp::encode(&mut whole, args));
+        assert_eq!(sent, whole);
+    }
 }

@@ -3,43 +3,45 @@
 //! Thread: any; `open` looks a name up and may block.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock, TryLockError};
 
 use dag::redis::{Config, Failure, Redis};
+use pyrt::fork::{PerProcess, generation};
 
 use super::lanes::lanes;
 
 /// As many servers as one process speaks to.
 const MOST: usize = 64;
 
-struct Client {
-    process: u32,
-    redis: Redis,
-}
-
 /// The name of the embedded store, in the place of a URL.
 const EMBEDDED: &str = "embedded";
 
 /// By URL.
-static CLIENTS: Mutex<Option<HashMap<String, Client>>> = Mutex::new(None);
-/// What an empty URL stands for.
-static DEFAULT: Mutex<String> = Mutex::new(String::new());
+static CLIENTS: PerProcess<HashMap<String, Redis>> = PerProcess::new();
+/// What an empty URL stands for; a child asks its parent's server, by a connection of its own.
+static DEFAULT: RwLock<String> = RwLock::new(String::new());
 
 /// The server of those who name none; empty for the embedded store.
 pub fn set_default(url: &str) {
-    let mut place = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut place = DEFAULT.write().unwrap_or_else(PoisonError::into_inner);
     url.clone_into(&mut place);
 }
 
-fn resolved(url: &str) -> String {
-    let default = || {
-        DEFAULT
-            .lock()
+fn default_url() -> String {
+    match DEFAULT.try_read() {
+        Ok(url) => url.clone(),
+        // It was being set when this child was made, and nobody is here to end that.
+        Err(TryLockError::WouldBlock) if generation() > 0 => String::new(),
+        Err(_) => DEFAULT
+            .read()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    };
+            .clone(),
+    }
+}
+
+fn resolved(url: &str) -> String {
     let url = if url.is_empty() {
-        default()
+        default_url()
     } else {
         url.to_owned()
     };
@@ -56,17 +58,11 @@ pub fn redis(url: &str) -> Option<Redis> {
 }
 
 fn known(url: &str) -> Option<Redis> {
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let clients = clients.get_or_insert_with(HashMap::new);
-    let process = std::process::id();
-    let known = clients.get(url).filter(|c| c.process == process);
-    if known.is_none() && url == EMBEDDED {
-        let redis = Redis::embedded();
-        let fresh = Client { process, redis };
-        clients.insert(url.to_owned(), fresh);
+    let mut clients = CLIENTS.lock();
+    if url == EMBEDDED && !clients.contains_key(url) {
+        clients.insert(url.to_owned(), Redis::embedded());
     }
-    let known = clients.get(url).filter(|c| c.process == process);
-    known.map(|client| client.redis.clone())
+    clients.get(url).cloned()
 }
 
 /// The client for a URL, made now if there is none. Connects in the background.
@@ -78,23 +74,18 @@ pub fn open(url: &str) -> Result<Redis, Failure> {
     let config = Config::parse(&url)?;
     let lanes = lanes().map_err(|error| Failure::Config(error.to_string()))?;
     let redis = Redis::open(lanes.io(), config)?;
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let clients = clients.get_or_insert_with(HashMap::new);
+    let mut clients = CLIENTS.lock();
     if clients.len() >= MOST {
         let what = format!("{MOST} other servers are in use already");
         return Err(Failure::Config(what));
     }
-    let client = Client {
-        process: std::process::id(),
-        redis: redis.clone(),
-    };
-    clients.insert(url, client);
+    clients.insert(url, redis.clone());
     Ok(redis)
 }
 
 /// Forgets all clients: connections end with their last user, the embedded store is emptied.
 pub fn close() {
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let clients = clients.take();
+    let clients = std::mem::take(&mut *CLIENTS.lock());
+    // Without the lock: their connections end.
     drop(clients);
 }

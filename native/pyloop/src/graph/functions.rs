@@ -306,11 +306,6 @@ pub(crate) fn close_queue<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyRes
     Ok(Obj::none(args.py()))
 }
 
-pub(crate) fn forked<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    own(module)?.graphs.queue.forked();
-    Ok(Obj::none(args.py()))
-}
-
 /// Runs `body` with the end of a node that is the first argument.
 fn with_completion<'py>(
     (module, args): Given<'_, 'py>,

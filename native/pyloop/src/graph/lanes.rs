@@ -2,36 +2,24 @@
 //!
 //! Thread: any. After a fork the child starts its own: threads do not come along.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use dag::{Error, Lanes};
+use pyrt::fork::PerProcess;
 
 /// Runs that may go on at once; more are refused.
 const MOST_RUNS: usize = 10_000;
 
-struct Started {
-    process: u32,
-    lanes: Arc<Lanes>,
-}
-
-static LANES: Mutex<Option<Started>> = Mutex::new(None);
+static LANES: PerProcess<Option<Arc<Lanes>>> = PerProcess::new();
 
 pub fn lanes() -> Result<Arc<Lanes>, Error> {
-    let mut place = LANES.lock().unwrap_or_else(PoisonError::into_inner);
-    let process = std::process::id();
-    if let Some(started) = &*place
-        && started.process == process
-    {
-        return Ok(started.lanes.clone());
+    let mut place = LANES.lock();
+    if let Some(lanes) = &*place {
+        return Ok(lanes.clone());
     }
     let threads = available_parallelism().map_or(2, usize::from);
     let lanes = Arc::new(Lanes::start(threads, MOST_RUNS)?);
-    let started = Started {
-        process,
-        lanes: lanes.clone(),
-    };
-    // The parent's: its threads are not here, so nobody could wait for their end.
-    std::mem::forget(place.replace(started));
+    *place = Some(lanes.clone());
     Ok(lanes)
 }

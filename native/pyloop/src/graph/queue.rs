@@ -4,9 +4,10 @@
 //! `work`. Never: waits while attached (I3). Its bound is that of the runs, each admitted whole.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pyrt::fork::PerProcess;
 use pyrt::{Attached, Kept, interrupt, kept};
 
 use super::nodes::Call;
@@ -43,7 +44,8 @@ struct State {
 
 #[derive(Default)]
 pub struct Queue {
-    state: Mutex<State>,
+    /// The child of a fork begins with an empty one: the threads have stayed with the parent.
+    state: PerProcess<State>,
     bells: [Condvar; 2],
     /// The class of what functions give that ask for more nodes.
     pub more: OnceLock<Kept>,
@@ -54,7 +56,7 @@ const STAY: Duration = Duration::from_secs(1);
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub fn push(&self, item: Item) {
@@ -95,12 +97,6 @@ impl Queue {
     pub fn close(&self) {
         self.lock().closed = true;
         self.bells.iter().for_each(Condvar::notify_all);
-    }
-
-    /// In the child of a fork: the threads have stayed with the parent.
-    pub fn forked(&self) {
-        let left = std::mem::take(&mut *self.lock());
-        drop(left);
     }
 
     /// The body of a thread: until there is nothing to do for a while, or the end.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use dag::{Error, Options, Report, RunHandle, Value};
 use pyrt::Kept;
+use pyrt::fork::generation;
 
 use super::build::Built;
 use super::lanes::lanes;
@@ -33,6 +34,8 @@ impl End {
 
 pub struct Run {
     end: Arc<End>,
+    /// Whose threads run it: see `is_here`.
+    generation: u32,
     handle: RunHandle,
     pub wanted: Vec<usize>,
 }
@@ -66,13 +69,22 @@ impl Run {
         let handle = lanes()?.run_then(&built.graph, inputs, options, then)?;
         Ok(Run {
             end,
+            generation: generation(),
             handle,
             wanted,
         })
     }
 
+    /// The child of a fork has the runs of its parent, and none of the threads that would end them.
+    fn is_here(&self) -> bool {
+        self.generation == generation()
+    }
+
     /// Whether it has ended within that time.
     pub fn wait(&self, time: Option<Duration>) -> bool {
+        if !self.is_here() {
+            return true;
+        }
         let until = time.and_then(|time| Instant::now().checked_add(time));
         let mut state = self.end.lock();
         while state.result.is_none() {
@@ -94,6 +106,9 @@ impl Run {
 
     /// Calls it after the end, on a thread that runs nodes.
     pub fn notify(&self, hearer: Kept) {
+        if !self.is_here() {
+            return self.end.queue.push(Item::Call(hearer));
+        }
         let mut state = self.end.lock();
         if state.result.is_none() {
             state.hearers.push(hearer);
@@ -104,10 +119,15 @@ impl Run {
     }
 
     pub fn cancel(&self) {
-        self.handle.cancel();
+        if self.is_here() {
+            self.handle.cancel();
+        }
     }
 
     pub fn result(&self) -> Option<Result<Report, Error>> {
+        if !self.is_here() {
+            return Some(Err(Error::Stopped));
+        }
         self.end.lock().result.clone()
     }
 }

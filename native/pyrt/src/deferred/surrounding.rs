@@ -115,8 +115,10 @@ impl Scratch {
     /// A context with these variables, whose reference it takes over.
     #[inline]
     fn fill<'py>(&self, py: Attached<'py>, vars: Obj<'py>) -> PyResult<'py, Obj<'py>> {
-        let context = match self.context.take() {
-            Some(context) => context.into_obj(py),
+        let kept = self.context.take().map(|context| context.into_obj(py));
+        // The collector shows it to whoever asks: one that somebody has found is theirs.
+        let context = match kept.filter(is_sole) {
+            Some(context) => context,
             None => empty_context(py)?,
         };
         let before = swap_vars(&context, vars);
@@ -130,12 +132,18 @@ impl Scratch {
         let Some(no_vars) = self.no_vars.take() else {
             return;
         };
-        // SAFETY: I1, attached; a living object.
-        if unsafe { ffi::Py_REFCNT(context.as_ptr()) } == 1 {
+        if is_sole(&context) {
             drop(swap_vars(&context, no_vars.into_obj(context.py())));
             self.context.set(Some(Member::new(context)));
         }
     }
+}
+
+/// Whether nobody else has it.
+#[inline]
+fn is_sole(context: &Obj<'_>) -> bool {
+    // SAFETY: I1, attached; a living object.
+    unsafe { ffi::Py_REFCNT(context.as_ptr()) == 1 }
 }
 
 fn empty_context(py: Attached<'_>) -> PyResult<'_, Obj<'_>> {
