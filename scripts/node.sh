@@ -136,6 +136,10 @@ list_benches() {
 
 dev_soak() {
     soak_calls=${words%%"$newline"*}
+    if [ "$soak_calls" = redis ]; then
+        soak_redis "${words#*"$newline"}"
+        return
+    fi
     soak_calls=$(printf '%s' "${soak_calls:-10000000}" | tr -d _)
     case $soak_calls in
         *[!0-9]*) usage_error "soak takes a number of calls, not '$soak_calls'" ;;
@@ -144,4 +148,16 @@ dev_soak() {
     prepare_node build
     step_or_exit "benchmarks" build-bench compile_bench
     run_bench soak "$soak_calls"
+}
+
+# Commands with words of their own against a redis-server: each must get its own back.
+soak_redis() {
+    soak_commands=$(printf '%s' "${1%%"$newline"*}" | tr -d _)
+    case $soak_commands in
+        '' | redis) soak_commands=10000000 ;;
+        *[!0-9]*) usage_error "soak redis takes a number of commands, not '$soak_commands'" ;;
+    esac
+    command -v redis-server >/dev/null || die "soak redis needs redis-server: install Debian's package redis-server"
+    REDIS_SOAK=$soak_commands cargo test --release --target-dir target/soak -p dag --test redis_model \
+        a_real_server -- --nocapture
 }

@@ -176,11 +176,12 @@ def test_a_context_that_the_collector_showed_is_used_for_no_other_callback(loop:
 
     def find() -> None:
         found.extend(one for one in gc.get_objects() if isinstance(one, contextvars.Context))
+        loop.call_soon(variable.set, "another's")
+        loop.call_soon(loop.stop)
 
     loop.call_soon(bool)
     # In a context of its own, so that the one before rests.
     loop.call_soon(find, context=contextvars.copy_context())
-    loop.call_soon(variable.set, "another's")
-    turn(loop)
+    loop.run_forever()
     assert found
     assert not [context for context in found if variable in context]

@@ -236,7 +236,8 @@ impl<'a> Connection<'a> {
         loop {
             if self.alarm.is_none() {
                 let next = self.link.expire();
-                self.check_silence()?;
+                let silence = self.check_silence()?;
+                let next = next.into_iter().chain(silence).min();
                 self.alarm = next.map(|next| self.io.sleep_until(next));
             }
             let Some(alarm) = &mut self.alarm else {
@@ -250,13 +251,18 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// A server that has been silent for so long, with replies overdue, is as good as lost.
-    fn check_silence(&self) -> Result<(), Failure> {
-        let patience = self.link.config.timeout.as_nanos() as u64 * SILENCE;
-        if self.link.is_overdue() && clock::now().saturating_sub(self.heard) > patience {
-            return Err(Failure::Lost("the server does not answer".to_owned()));
+    /// A server that has been silent for so long, with replies overdue, is as good as lost. Gives the time to
+    /// look again: those that have timed out take up room, and whoever waits for it has no time of its own.
+    fn check_silence(&self) -> Result<Option<u64>, Failure> {
+        if !self.link.is_overdue() {
+            return Ok(None);
         }
-        Ok(())
+        let patience = self.link.config.timeout.as_nanos() as u64 * SILENCE;
+        let end = self.heard.saturating_add(patience);
+        match clock::now() > end {
+            true => Err(Failure::Lost("the server does not answer".to_owned())),
+            false => Ok(Some(end + 1)),
+        }
     }
 }
 
