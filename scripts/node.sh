@@ -157,7 +157,7 @@ soak_redis() {
         '' | redis) soak_commands=10000000 ;;
         *[!0-9]*) usage_error "soak redis takes a number of commands, not '$soak_commands'" ;;
     esac
-    command -v redis-server >/dev/null || die "soak redis needs redis-server: install Debian's package redis-server"
+    setup bench_redis
     REDIS_SOAK=$soak_commands cargo test --release --target-dir target/soak -p dag --test redis_model \
         a_real_server -- --nocapture
 }

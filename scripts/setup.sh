@@ -68,10 +68,11 @@ need_for_check() {
     need_venv_package
 }
 
-# need_for_bench NAME: of a benchmark in Python.
+# need_for_bench NAME: of a benchmark in Python, or of the soak of the Redis client.
 need_for_bench() {
     need_venv_package
     [ "$1" != asgi ] || need_command wrk wrk
+    [ "$1" != redis ] || need_command redis-server redis-server
 }
 
 need_proper_headers() {
