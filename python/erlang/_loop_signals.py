@@ -105,8 +105,11 @@ class Signals(SelectorEventLoop):
             raise TypeError("coroutines cannot be used with add_signal_handler()")
         self._check_signal(sig)
         name = _SERVED.get(sig)
+        if sig in (signal.SIGKILL, signal.SIGSTOP):
+            raise RuntimeError(f"sig {sig} cannot be caught")
         if name is None:
-            raise RuntimeError(
+            # As where a system has no handlers at all: programs go on without one.
+            raise NotImplementedError(
                 f"signal {sig} ({signal.strsignal(sig)}) cannot be handled in an Erlang node: the "
                 f"emulator passes on {', '.join(_NUMBERS).upper()} and no other"
             )
