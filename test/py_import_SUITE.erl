@@ -12,6 +12,7 @@
     those_who_give_up_leave_the_import_to_the_others/1,
     an_import_goes_on_without_its_caller/1,
     a_function_that_has_imported_is_stopped/1,
+    a_coroutine_that_nobody_waits_for_is_closed/1,
     an_import_may_be_cancelled_at_any_moment/1,
     an_interpreter_ends_in_the_midst_of_an_import/1,
     an_endless_import_is_stopped_after_a_minute/1
@@ -50,6 +51,20 @@ those_who_give_up_leave_the_import_to_the_others(_Config) ->
 idle() ->
     #{pools := #{main := #{idle := Idle}}} = py:stats(),
     Idle.
+
+%% The import goes on, and the function gives a coroutine that its loop won't await.
+a_coroutine_that_nobody_waits_for_is_closed(_Config) ->
+    {ok, none} = py:call(py_imports, note_complaints, []),
+    %% One thread: what is called there later comes after the end of the import.
+    {ok, Ctx} = py_context:new(#{}),
+    Ref = py:async_call(Ctx, py_slow, answer_later, []),
+    ok = py_test:message(<<"importing">>),
+    {error, timeout} = py:await(Ref, 10),
+    true = register(?GATE, self()),
+    {ok, _} = py:call(Ctx, gc, collect, []),
+    ?assertEqual({ok, []}, py:call(Ctx, py_imports, told, [])),
+    {ok, 42} = py:await(py:async_call(Ctx, py_slow, answer_later, [])),
+    py_context:stop(Ctx).
 
 %% Who asks again finds it done.
 an_import_goes_on_without_its_caller(_Config) ->

@@ -2,6 +2,7 @@
 
 import sys
 import time
+import warnings
 
 import erlang
 
@@ -44,3 +45,16 @@ def import_and_spin(pid):
     import py_tools
 
     py_tools.spin(pid)
+
+
+complaints = []
+
+
+def note_complaints():
+    """What Python warns of from here on."""
+    warnings.simplefilter("always")
+    warnings.showwarning = lambda message, *_rest: complaints.append(str(message))
+
+
+def told():
+    return complaints

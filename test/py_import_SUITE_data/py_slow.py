@@ -7,3 +7,7 @@ py_imports.imported()
 
 def answer():
     return 42
+
+
+async def answer_later():
+    return 42

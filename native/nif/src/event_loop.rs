@@ -291,11 +291,21 @@ pub fn hand_over(mut job: Box<Job>, value: Obj<'_>) {
     let Some(event_loop) = job.event_loop.clone() else {
         return job.recycle();
     };
-    job.awaitable = Some(Kept::new(value));
+    job.awaitable = Some(Kept::new(value.clone()));
     if job.ticket.pause() {
         event_loop.resume(job);
     } else {
         job.recycle();
+        never_awaited(&value);
+    }
+}
+
+/// A coroutine whose job was cancelled before its first step: closed, or Python complains of it.
+fn never_awaited(value: &Obj<'_>) {
+    if value.is_coroutine()
+        && let Err(error) = value.call_method(c"close", &[])
+    {
+        error.unraisable(c"closing the coroutine of a cancelled job");
     }
 }
 

@@ -11,7 +11,7 @@ use pyrt::call::{self, Apart};
 use pyrt::coroutine::Makes;
 use pyrt::{Attached, Kept, Obj, PyResult, contain, kept};
 
-use super::{Loop, Waiting, helpers};
+use super::{Loop, Waiting, helpers, never_awaited};
 use crate::closing;
 use crate::erts::Raw;
 use crate::failure::Failure;
@@ -198,7 +198,12 @@ impl<'py> Hands<'_, 'py> {
     fn start(&self, mut job: Box<Job>) {
         if !job.ticket.start_task() {
             job.ticket.leave_loop();
-            return job.recycle();
+            let given = job
+                .awaitable
+                .take()
+                .and_then(|kept| kept.get(self.world.py));
+            job.recycle();
+            return given.iter().for_each(never_awaited);
         }
         let own = match vars::enter_if_set(self.world.py, &job) {
             Ok(own) => own,
