@@ -52,7 +52,7 @@ locate(Named) ->
     Path =
         case {filename:basename(Named), os:find_executable(unicode:characters_to_list(Named))} of
             {Named, Found} when is_list(Found) -> py_text:path(Found);
-            _ -> filename:absname(Named)
+            _ -> py_text:absolute(Named)
         end,
     case file:read_file_info(Path, [raw]) of
         {ok, #file_info{type = directory}} -> locate_in(Path);

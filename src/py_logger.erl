@@ -9,7 +9,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, info/0, level/1]).
+-export([start_link/0, info/0, level/1, drain/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([log_record/0, meta/0, info/0]).
@@ -74,13 +74,26 @@ handle_cast(Request, State) ->
 handle_info({py_log, Level, Name, Message, Meta, About}, #{logged := Logged} = State) when
     is_integer(Level), is_binary(Name), is_binary(Message), is_map(Meta), is_binary(About) orelse About =:= undefined
 ->
-    ok = logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta, About)),
+    ok = write(Level, Name, Message, Meta, About),
     {noreply, shed(State#{logged := Logged + 1})};
 handle_info({io_reply, py_log, _}, State) ->
     %% What Python printed was written in the name of this process.
     {noreply, State};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).
+
+write(Level, Name, Message, Meta, About) ->
+    logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta, About)).
+
+%% Logs the records that wait in the mailbox of the calling process.
+-spec drain() -> ok.
+drain() ->
+    receive
+        {py_log, Level, Name, Message, Meta, About} ->
+            ok = write(Level, Name, Message, Meta, About),
+            drain()
+    after 0 -> ok
+    end.
 
 %% Looked at once per record: only while records come can the queue have grown.
 shed(#{dropped := Dropped} = State) ->

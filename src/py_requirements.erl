@@ -26,7 +26,7 @@ read([First | _] = Specs) when is_binary(First); is_list(First) ->
 read(Path) ->
     case py_text:one(Path) of
         {ok, Text} ->
-            File = filename:absname(Text),
+            File = py_text:absolute(Text),
             case file_digest(File, ?MAX_INCLUDES) of
                 {ok, Digest} -> {ok, {file, File, Digest}};
                 {error, _} = Error -> Error

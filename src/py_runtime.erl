@@ -119,8 +119,10 @@ handle_info(Message, State) ->
 terminate(_Reason, #{stop_timeout := Limit}) ->
     case init:get_status() of
         {stopping, _} ->
+            %% The logger of Python's records has ended before this process.
+            ok = py_nif:set_process(logger, self()),
             _InTime = py_nif:finish(Limit),
-            ok;
+            py_logger:drain();
         _ ->
             ok
     end.

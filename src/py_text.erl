@@ -4,7 +4,7 @@
 %% Process: the caller's.
 -module(py_text).
 
--export([one/1, all/1, path/1, format/2]).
+-export([one/1, all/1, path/1, absolute/1, format/2]).
 
 %% A string or binary that is not empty and has no NUL, which no path, name or URL may hold.
 -spec one(term()) -> {ok, binary()} | error.
@@ -41,6 +41,15 @@ all(_, _) ->
 -spec path(unicode:chardata() | file:filename_all()) -> binary().
 path(Path) when is_binary(Path) -> Path;
 path(Path) -> converted(Path).
+
+%% From the root on. A node whose working directory was deleted has none: there a relative path stays as it is.
+-spec absolute(file:filename_all()) -> file:filename_all().
+absolute(Path) ->
+    case {filename:pathtype(Path), file:get_cwd()} of
+        {absolute, _} -> filename:absname(Path, "/");
+        {_, {ok, Cwd}} -> filename:absname(Path, Cwd);
+        {_, {error, _}} -> Path
+    end.
 
 %% A sentence for a user.
 -spec format(io:format(), [term()]) -> unicode:unicode_binary().

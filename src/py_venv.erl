@@ -276,7 +276,7 @@ installer(Other) ->
 
 absolute(Path) ->
     case py_text:one(Path) of
-        {ok, Text} -> {ok, filename:absname(Text)};
+        {ok, Text} -> {ok, py_text:absolute(Text)};
         error -> bad("the path of a virtual environment must be a string or binary, got ~tP", [Path, 10])
     end.
 

@@ -10,7 +10,9 @@
     a_node_with_running_calls_stops_in_time/1,
     a_node_goes_on_after_misuse_and_stops_in_time/1,
     threads_are_joined_when_the_node_stops/1,
-    exit_functions_run_when_the_node_stops/1
+    exit_functions_run_when_the_node_stops/1,
+    exit_functions_that_raise_are_logged/1,
+    the_application_starts_again_without_a_working_directory/1
 ]).
 
 all() -> py_test:cases(?MODULE).
@@ -116,3 +118,22 @@ threads_are_joined_when_the_node_stops(_Config) ->
 exit_functions_run_when_the_node_stops(_Config) ->
     {0, Output, _} = stopped_node("{ok, _} = py:call(py_life, say_goodbye, [])"),
     ?assertNotEqual(nomatch, string:find(Output, "goodbye from atexit")).
+
+exit_functions_that_raise_are_logged(_Config) ->
+    {0, Output, _} = stopped_node("{ok, _} = py:call(py_life, raise_at_exit, [<<\"lost at exit\">>])"),
+    ?assertNotEqual(nomatch, string:find(Output, "ValueError: lost at exit"), Output),
+    %% The others run all the same.
+    ?assertNotEqual(nomatch, string:find(Output, "goodbye from atexit"), Output).
+
+the_application_starts_again_without_a_working_directory(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "gone"),
+    ok = file:make_dir(Dir),
+    Code = io_lib:format(
+        "ok = file:set_cwd(~p), ok = file:del_dir(~p), ok = application:stop(erlang_python),"
+        "{ok, _} = application:ensure_all_started(erlang_python),"
+        "{ok, 3} = py:call(math, isqrt, [9]), io:format(\"again~~n\")",
+        [Dir, Dir]
+    ),
+    {Status, Output, _} = stopped_node(Code),
+    ?assertEqual(0, Status, Output),
+    ?assertNotEqual(nomatch, string:find(Output, "again"), Output).

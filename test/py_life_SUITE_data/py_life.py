@@ -138,3 +138,11 @@ def begin_to_wait():
 
 def what_was_heard():
     return heard
+
+
+def raise_at_exit(text):
+    def fail():
+        raise ValueError(text)
+
+    say_goodbye()
+    atexit.register(fail)
