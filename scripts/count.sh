@@ -48,6 +48,11 @@ count_dev() {
          END { print passed + 0, failed + 0, 0 }' "$1"
 }
 
+# The same, as scripts/zoo.sh ends.
+count_zoo() {
+    count_ct "$1"
+}
+
 # "3 passed, 0 failed, 1 skipped", as test/cpython/run.py ends.
 count_cpython() {
     awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { passed = $1; failed = $3; skipped = $5 }

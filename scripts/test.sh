@@ -128,6 +128,10 @@ plan_runs() {
     ! wanted rust || task "rust-$py_tag" "nif-$py_tag" run_for "$py_tag" test_rust
     ! wanted cpython || task "cpython-$py_tag" "wheel-$py_tag" run_for "$py_tag" test_cpython
     ! wanted elixir || task "elixir-$py_tag" "$node_needs" run_for "$py_tag" test_elixir
+    # Packages of others: ten of each kind, on the newest Python.
+    if [ "$opt_all" = yes ] && [ -z "$words" ] && [ "$py_tag" = "${chosen%%"$tab"*}" ]; then
+        task zoo "$node_needs wheel-$py_tag" run_for "$py_tag" test_zoo
+    fi
     # These have nothing to do with Python: once is enough.
     [ "$py_tag" = "${chosen%%"$tab"*}" ] || return 0
     ! wanted dev || task dev '' run_for "$py_tag" test_dev
@@ -188,6 +192,10 @@ run_for() {
 
 test_dev() {
     counted dev "./dev itself" - test-dev sh test/dev/run.sh
+}
+
+test_zoo() {
+    counted zoo "packages of others" "$py_version" test-zoo zoo_ten
 }
 
 test_rust() {

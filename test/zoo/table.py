@@ -1,0 +1,77 @@
+"""Writes the page of what was tried from the results.
+
+python table.py DIRECTORY_OF_THE_RESULTS PAGE
+"""
+
+import pathlib
+import sys
+
+HEAD = """# Packages that were tried
+
+Packages and web frameworks that others write, tried by `./dev zoo packages` and
+`./dev zoo frameworks`. Only what was run is listed, with its version, the Python and the date. The
+programs are in `test/zoo`: small ones, which show that a package works in a node, not that all of
+it does.
+
+"""
+PACKAGES = """## Packages
+
+Each ran in a node of its own: one call, 20 callers at once, a context, an event loop, a
+sub-interpreter, two restarts of the application, and the stop of the node. *Sub-interpreter* says
+where it ran: `own`, in the sub-interpreter; `main`, the call failed there and ran in the main one
+with `fallback => main`.
+
+"""
+FRAMEWORKS = """## Web frameworks
+
+Each was served by uvicorn, by the wheel (`python -m erlang.serve`) and by a node
+(`py_asgi:serve/2`), and asked the same by httpx and websockets: 20 requests at once, a body of
+100 KB, a path that is not there, and a WebSocket where the program has one.
+
+"""
+STEPS = {
+    "packages": ["call", "callers", "context", "async", "subinterpreter", "restarts", "stop"],
+    "frameworks": ["uvicorn", "wheel", "node"],
+}
+NAMES = {"subinterpreter": "sub-interpreter", "callers": "20 callers", "async": "event loop"}
+
+
+def read(file):
+    """The lines of a result by their first words."""
+    told = {"versions": [], "steps": {}}
+    for line in file.read_text().splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "version":
+            told["versions"].append(rest)
+        elif word == "zoo":
+            step, _, result = rest.partition(" ")
+            told["steps"][step] = result
+        else:
+            told[word] = rest
+    return told
+
+
+def table(kind, results):
+    steps = STEPS[kind]
+    lines = [
+        "| tried | " + " | ".join(NAMES.get(step, step) for step in steps) + " | Python | date |",
+        "|---" * (len(steps) + 3) + "|",
+    ]
+    for name, told in results:
+        title = ", ".join(told["versions"]) or name
+        cells = [told["steps"].get(step, "not run").replace("|", "/") for step in steps]
+        lines.append(f"| {title} | {' | '.join(cells)} | {told['python']} | {told['date']} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(directory, page):
+    parts = [HEAD]
+    for kind, head in (("packages", PACKAGES), ("frameworks", FRAMEWORKS)):
+        files = sorted(pathlib.Path(directory, kind).glob("*.txt"))
+        if files:
+            parts += [head, table(kind, [(file.stem, read(file)) for file in files]), "\n"]
+    pathlib.Path(page).write_text("".join(parts).rstrip("\n") + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
