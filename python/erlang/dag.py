@@ -270,7 +270,7 @@ def _start_threads(errands: bool, count: int) -> None:
 
 def _stop() -> None:
     _native.dag_close()
-    # Also where no coroutine has run yet: one may be next, and its loop would keep the program for ever.
+    # Also where no coroutine has run yet: one may be next, and its loop would keep the program.
     importlib.import_module("erlang._dag_loop").stop()
 
 
