@@ -28,7 +28,7 @@
 -export([shared_dict_keys/1, shared_dict_to_list/1, shared_dict_size/1]).
 -export([version/0, stats/0, memory_stats/0, gc/0, interrupt/1, reload/1, execution_mode/0]).
 -export([activate_venv/1, deactivate_venv/0, venv_info/0, ensure_venv/2, ensure_venv/3]).
--export([register_converter/3, last_error/0]).
+-export([register_converter/3, last_error/0, export_env/0, export_env/1]).
 
 -export_type([object/0, context/0, result/0, timeout_or_opts/0]).
 
@@ -480,3 +480,11 @@ register_converter(Direction, What, Function) -> py_converter:register(Direction
 %% The whole story of the last exception this process was told of.
 -spec last_error() -> py_error:details() | undefined.
 last_error() -> py_details:last().
+
+%% Copies the environment of Erlang (`os:getenv/1', `os:putenv/2') to `os.environ' of the main interpreter.
+-spec export_env() -> ok | {error, py_error:reason()}.
+export_env() -> py_env:export().
+
+%% The same for these variables alone; those that Erlang does not have are unset.
+-spec export_env([unicode:chardata()]) -> ok | {error, py_error:reason()}.
+export_env(Names) -> py_env:export(Names).

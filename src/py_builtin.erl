@@ -57,6 +57,8 @@ call(<<"signal_close">>, [Token], _Caller) ->
     py_signal:close(Token);
 call(<<"signal_await">>, [Token], _Caller) ->
     py_signal:await(Token);
+call(<<"end_idle_interpreters">>, [], _Caller) ->
+    py_subinterp_pool:end_idle();
 call(<<"whereis">>, [Name], _Caller) ->
     try whereis(binary_to_existing_atom(Name, utf8)) of
         Pid -> Pid

@@ -371,8 +371,8 @@ option(return, ref, {ok, #{flags := Flags} = Options}) ->
     {ok, Options#{flags := Flags bor ?FLAG_RETURN_REF}};
 option(return, term, Options) ->
     Options;
-option(fallback, main, {ok, Options}) ->
-    {ok, Options#{fallback := true}};
+option(fallback, main, {ok, #{flags := Flags} = Options}) ->
+    {ok, Options#{fallback := true, flags := Flags bor ?FLAG_FALLBACK}};
 option(context, Name, {ok, Options}) ->
     case pool(Name) of
         {ok, Pool} -> {ok, Options#{pool := Pool}};

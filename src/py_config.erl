@@ -15,6 +15,7 @@
 -type config() :: #{
     num_workers := pos_integer(),
     num_subinterp_workers := pos_integer(),
+    subinterp_idle_ms := timeout(),
     num_loops := pos_integer(),
     max_threads := pos_integer(),
     driver := thread | beam,
@@ -90,6 +91,7 @@ defaults() ->
     #{
         num_workers => 4,
         num_subinterp_workers => 4,
+        subinterp_idle_ms => 30_000,
         num_loops => 1,
         max_threads => 256,
         driver => thread,
@@ -115,6 +117,7 @@ kinds() ->
     #{
         num_workers => {integer, 1, ?MAX_THREADS},
         num_subinterp_workers => {integer, 1, ?MAX_THREADS},
+        subinterp_idle_ms => timeout,
         num_loops => {integer, 1, ?MAX_THREADS},
         max_threads => {integer, 1, ?MAX_THREADS},
         driver => {one_of, [thread, beam]},

@@ -219,7 +219,8 @@ number(#{}, _Pool) -> ok.
 %% A new interpreter finds modules where the main one does, and has its settings and converters, before
 %% anybody else can call it: what `audit' refuses is refused from the first call on.
 ready({ok, {Pool, _Worker}} = Made, #{inherited := {Path, Converters}}) ->
-    Settings = maps:with(?SETTINGS, persistent_term:get(py_config)),
+    Configured = maps:with(?SETTINGS, persistent_term:get(py_config)),
+    Settings = Configured#{keyboard => py_output:has_keyboard()},
     Calls = [{inherit, [Path]}, {settle, [Settings, Converters]}],
     case [Error || {F, A} <- Calls, {error, Error} <- [boot(Pool, F, A)]] of
         [] ->

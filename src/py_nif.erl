@@ -6,7 +6,8 @@
 -export([init/1, is_loaded/0]).
 -export([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -export([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
--export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_stuck/1, pool_interrupt/1]).
+-export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
+-export([pool_stuck/1, pool_interrupt/1]).
 -export([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -export([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2]).
@@ -30,7 +31,8 @@
 
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_about/2, last_error/1, counts/0, nothing/0, nothing_dirty/0, copy_fresh/1]).
--nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_stuck/1, pool_interrupt/1]).
+-nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
+-nifs([pool_stuck/1, pool_interrupt/1]).
 -nifs([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -nifs([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2]).
@@ -200,6 +202,10 @@ pool_busy(_Pool) -> ?NOT_LOADED.
 %% Whether all its threads hang in C code.
 -spec pool_stuck(pool()) -> boolean().
 pool_stuck(_Pool) -> ?NOT_LOADED.
+
+%% Busy, or Erlang has references to objects of its interpreter.
+-spec pool_in_use(pool()) -> boolean().
+pool_in_use(_Pool) -> ?NOT_LOADED.
 
 -spec pool_interrupt(pool()) -> ok | not_running.
 pool_interrupt(_Pool) -> ?NOT_LOADED.

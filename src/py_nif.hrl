@@ -14,9 +14,13 @@
 -define(FLAG_ABOUT, 4).
 %% `py_deadline:set' may follow.
 -define(FLAG_TIMED, 8).
+-define(FLAG_FALLBACK, 16).
 
-%% With or without its story.
--define(IS_IMPORT_ERROR(Reason), (is_tuple(Reason) andalso element(1, Reason) =:= 'ImportError')).
+%% A module refuses the interpreter: known from its import (`?FLAG_FALLBACK'), or by what the import has raised,
+%% with or without its story.
+-define(IS_REFUSAL(Reason),
+    (Reason =:= refused orelse (is_tuple(Reason) andalso element(1, Reason) =:= 'ImportError'))
+).
 
 %% What `receive ... after' takes.
 -define(IS_TIMEOUT(T), (is_integer(T) andalso T >= 0 andalso T =< 16#FFFFFFFF orelse T =:= infinity)).

@@ -172,7 +172,8 @@ init(Caller, Stop, Run) ->
 %% Interpreters may have to be made first, which takes as long as it takes: another process waits for them, so
 %% that this one hears when its time is up.
 begin_work(#run{ends = {Stop, Monitor}} = Run) ->
-    {_, Asked} = spawn_monitor(fun ask_for_workers/0),
+    User = self(),
+    {_, Asked} = spawn_monitor(fun() -> ask_for_workers(User) end),
     receive
         {'DOWN', Asked, process, _, {workers, {ok, Workers}}} -> work(Workers, Run);
         {'DOWN', Asked, process, _, {workers, {error, _} = Error}} -> Error;
@@ -181,8 +182,8 @@ begin_work(#run{ends = {Stop, Monitor}} = Run) ->
         {'DOWN', Monitor, process, _Caller, _Why} -> {error, cancelled}
     end.
 
--spec ask_for_workers() -> no_return().
-ask_for_workers() -> exit({workers, py_subinterp_pool:workers()}).
+-spec ask_for_workers(pid()) -> no_return().
+ask_for_workers(User) -> exit({workers, py_subinterp_pool:workers(User)}).
 
 %% Every free worker gets the next call.
 work([Worker | Free], #run{left = [{Index, Payload} | Left]} = Run) ->
@@ -213,7 +214,7 @@ answered({ok, Value}, {Index, _Payload, Worker}, Free, #run{done = Done} = Run) 
     ok = (Run#run.progress)(map_size(Now)),
     work([Worker | Free], Run#run{done = Now});
 answered({error, Reason}, {Index, Payload, Worker}, Free, #run{fallback = true} = Run) when
-    Worker =/= default, ?IS_IMPORT_ERROR(Reason)
+    Worker =/= default, ?IS_REFUSAL(Reason)
 ->
     %% The main interpreter does it; this worker is free for the next.
     work([Worker | Free], submit(default, Index, Payload, Run));

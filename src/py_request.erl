@@ -35,7 +35,7 @@ family(_Op) -> call.
 or_main(#{fallback := true, pool := Pool, timeout := Timeout}, Run) when Pool =/= default ->
     Deadline = py_async:deadline(Timeout),
     case Run(Pool, Timeout) of
-        {error, Reason} when ?IS_IMPORT_ERROR(Reason) -> Run(default, py_async:left(Deadline));
+        {error, Reason} when ?IS_REFUSAL(Reason) -> Run(default, py_async:left(Deadline));
         Result -> Result
     end;
 or_main(#{pool := Pool, timeout := Timeout}, Run) ->

@@ -7,6 +7,7 @@
 -export([all/0, init_per_suite/1, end_per_suite/1]).
 -export([
     calls_work_after_an_exception_in_the_shell/1,
+    who_asks_for_the_keyboard_is_refused_at_once/1,
     a_process_with_the_dictionary_of_a_dead_one_calls_python/1,
     a_process_with_the_dictionary_of_a_living_one_has_names_of_its_own/1,
     a_process_with_the_dictionary_of_a_bound_one_is_not_bound/1
@@ -35,6 +36,29 @@ calls_work_after_an_exception_in_the_shell(Config) ->
     ]),
     Says = ["no match of right hand side", "{first,{ok,42}}", "{bound,false}", "{second,{ok,4.0}}", "{third,{ok,5.0}}"],
     [?assertNotEqual(nomatch, string:find(Output, Text), {Text, Output}) || Text <- Says].
+
+%% The lines that follow are the shell's: nobody in Python has taken one.
+who_asks_for_the_keyboard_is_refused_at_once(Config) ->
+    Asks = [
+        {input, "input('name? ')"},
+        {breakpoint, "breakpoint()"},
+        {pdb, "__import__('pdb').set_trace()"},
+        {read, "__import__('sys').stdin.read()"},
+        {interact, "__import__('code').interact()"}
+    ],
+    Output = at_shell(Config, lists:append([
+        ["application:ensure_all_started(erlang_python)."],
+        [
+            lists:flatten(io_lib:format("{~p, element(1, element(2, py:exec(~p)))}.", [Name, Code ++ "\nx = 1"]))
+         || {Name, Code} <- Asks
+        ],
+        ["py:exec(\"input()\").", "{typed, 6 * 7}.", "halt(0)."]
+    ])),
+    Says = [lists:flatten(io_lib:format("{~p,'RuntimeError'}", [Name])) || {Name, _} <- Asks],
+    [
+        ?assertNotEqual(nomatch, string:find(Output, Text), {Text, Output})
+     || Text <- Says ++ ["the keyboard belongs to the Erlang shell", "{typed,42}"]
+    ].
 
 a_process_with_the_dictionary_of_a_dead_one_calls_python(_Config) ->
     Dictionary = py_test:in_process(fun() ->

@@ -157,6 +157,8 @@ defmodule Py do
   defdelegate last_error(), to: :py
   defdelegate activate_venv(path), to: :py
   defdelegate deactivate_venv(), to: :py
+  defdelegate export_env(), to: :py
+  defdelegate export_env(names), to: :py
   defdelegate venv_info(), to: :py
   defdelegate ensure_venv(path, requirements), to: :py
   defdelegate ensure_venv(path, requirements, options), to: :py

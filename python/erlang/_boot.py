@@ -9,7 +9,7 @@ import sys
 import threading
 from importlib.machinery import PathFinder
 
-from erlang import _errors, _native, _node, _stdio, _trace
+from erlang import _errors, _fork, _native, _node, _stdio, _trace
 
 # Not from `typing`: it is not imported before a program does.
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ def start() -> None:
     """Output goes to the caller's group leader, log records to Erlang's logger."""
     _threads_outlive_calls()
     _trace.install()
+    _fork.install()
     _stdio.install(_node.write, _node.write, _node.line_begun)
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed
@@ -79,6 +80,21 @@ def _route(to_logger: bool) -> None:
         _stdio.install(_node.write, _node.write, _node.line_begun)
 
 
+def set_environment(variables: list[tuple[bytes, bytes | None]]) -> None:
+    """What Erlang has in its own environment; ``None`` unsets a variable."""
+    for name, value in variables:
+        if value is None:
+            os.environb.pop(name, None)
+        else:
+            os.environb[name] = value
+
+
+def keyboard(is_erlangs: bool) -> None:
+    """Whether Erlang reads the standard input of this process."""
+    if is_erlangs:
+        _stdio.refuse_input()
+
+
 def _printed(text: str) -> None:
     _node.log(_INFO, "stdout", text.rstrip("\n"), {})
 
@@ -92,7 +108,7 @@ def warn_of_wheel(places: list[str]) -> None:
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for place in places:
         other = os.path.join(place, "erlang", "__init__.py")
-        if os.path.abspath(place) != own and os.path.exists(other):
+        if os.path.exists(other) and os.path.abspath(place) != own:
             text = f"{other} is not used: inside a node the package erlang is the application's own"
             _node.log(_WARNING, "erlang", text, {})
             return
@@ -107,12 +123,32 @@ def before_subinterpreters() -> tuple[list[str], list[tuple[str, ...]]]:
     once, and gives the path and the converters that the new one shall have."""
     import datetime  # noqa: F401
 
+    _warn_of_torch()
     return list(sys.path), list(converters)
+
+
+_torch_told = False
+
+
+def _warn_of_torch() -> None:
+    """Once: what torch keeps for one interpreter breaks when there is another."""
+    global _torch_told
+    if not _torch_told and "torch" in sys.modules:
+        _torch_told = True
+        text = (
+            "torch is loaded in the main interpreter, and a sub-interpreter is made: from then on "
+            "backward() of torch fails in this node. Use py:call, or a node without py:parallel"
+        )
+        _node.log(_WARNING, "erlang", text, {})
 
 
 def inherit(path: list[str]) -> None:
     """In a sub-interpreter: modules are found where the main one finds them."""
     sys.path[:] = path
+    if "erlang._refusals" not in sys.modules:
+        from erlang import _refusals
+
+        _refusals.install()
     if sys.version_info < (3, 13) and _Refused not in sys.meta_path:
         sys.meta_path.insert(0, _Refused)
 
@@ -121,6 +157,7 @@ def settle(settings: dict[str, Any], registered: list[tuple[str, ...]]) -> None:
     """In a sub-interpreter: the settings of the node hold there too. The refusals come first, since
     a converter is code of a user."""
     _route(settings["log_stdout"])
+    keyboard(settings["keyboard"])
     asyncio_policy(settings["asyncio_policy"])
     slow_callback_ms(settings["slow_callback_ms"])
     if settings["audit"]:
@@ -174,6 +211,9 @@ class _Refused:
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> None:
         if name in _Refused.names:
+            from erlang import _refusals
+
+            _refusals.note(name)
             text = f"module {name} does not support loading in subinterpreters"
             raise ImportError(text, name=name)
 

@@ -178,6 +178,54 @@ class NodeStream(io.TextIOBase):
         self.sink = lambda text: _write_all(fd, text.encode("utf-8"))
 
 
+_KEYBOARD = (
+    "the keyboard belongs to the Erlang shell of this node: input(), breakpoint() and pdb can't "
+    "read from it. Give values as arguments, or debug over a socket (PYTHONBREAKPOINT names a "
+    "function)"
+)
+
+
+class NoInput(io.TextIOBase):
+    """`sys.stdin` where Erlang reads the standard input: who reads is told so at once, instead of
+    taking every other keystroke from the shell."""
+
+    name = "<stdin>"
+    mode = "r"
+    encoding = "utf-8"
+
+    def readable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+    def read(self, _size: int | None = -1, /) -> str:
+        raise RuntimeError(_KEYBOARD)
+
+    def readline(self, _size: int = -1, /) -> str:  # type: ignore[override]
+        raise RuntimeError(_KEYBOARD)
+
+    def __next__(self) -> str:  # type: ignore[override]
+        raise RuntimeError(_KEYBOARD)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def refuse_input() -> None:
+    """Nobody in this interpreter reads the standard input: Erlang does."""
+    if not isinstance(sys.stdin, NoInput):
+        sys.stdin = NoInput()
+    sys.breakpointhook = _breakpoint
+
+
+def _breakpoint(*args: Any, **kwargs: Any) -> object:
+    """Pdb asks at the keyboard; who has named another function in the environment gets that."""
+    if os.environ.get("PYTHONBREAKPOINT", "") in ("", "pdb.set_trace"):
+        raise RuntimeError(_KEYBOARD)
+    return sys.__breakpointhook__(*args, **kwargs)
+
+
 def install(out_sink: Sink, err_sink: Sink, begun: Begun = _nobody_waits) -> None:
     """Replace `sys.stdout` and `sys.stderr`; called again, only change the sinks."""
     sys.stdout = _replace(sys.stdout, out_sink, 1, "<stdout>", begun)

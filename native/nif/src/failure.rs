@@ -6,7 +6,7 @@
 use crate::out::{write_atom, write_binary, write_tuple};
 use crate::story;
 use pyrt::error::Builtin;
-use pyrt::{Attached, Obj, PyError};
+use pyrt::{Attached, Obj, PyError, call};
 
 /// Why a job has no value.
 pub enum Failure<'py> {
@@ -38,6 +38,11 @@ impl<'py> From<etf::Error<'py>> for Failure<'py> {
 }
 
 impl<'py> Failure<'py> {
+    /// Whether the job would do better in the main interpreter.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Failure::Raised(error) if refused(error).is_some())
+    }
+
     /// Appends the reason: what stands in `{error, Reason}`. Gives the whole story, if there is one,
     /// for `py:last_error/0`: with the version byte, a term of its own.
     pub fn write(&self, out: &mut Vec<u8>, traceback: bool) -> Option<Vec<u8>> {
@@ -83,12 +88,26 @@ fn write_raised(out: &mut Vec<u8>, error: &PyError<'_>, traceback: bool) -> Vec<
 /// The exception's own words; where a module refuses sub-interpreters, also what to do about it.
 fn message(error: &PyError<'_>) -> String {
     let mut text = error.value().display();
-    if error.is_a(Builtin::ImportError) && text.contains("does not support loading in subinterp") {
-        text.push_str(
-            ". Call it in the main interpreter: without the context, or with #{fallback => main}",
-        );
+    let Some(module) = refused(error) else {
+        return text;
+    };
+    if !text.contains("does not support loading in subinterp") {
+        text.push_str(&format!(". {module} refuses sub-interpreters"));
     }
+    text.push_str(
+        ". Call it in the main interpreter: without the context, or with #{fallback => main}",
+    );
     text
+}
+
+/// The extension module that refused this sub-interpreter, if the exception comes from that: packages
+/// catch the refusal, and a name is missing later (`erlang._refusals`, which no other interpreter has).
+fn refused(error: &PyError<'_>) -> Option<String> {
+    let py = error.py();
+    let name = Obj::text(py, "erlang._refusals").ok()?;
+    let refusals = call::imported(&name).ok()??;
+    let module = refusals.call_method(c"hint", &[error.value()]).ok()?;
+    (!module.is_none()).then(|| module.display())
 }
 
 /// An atom for the classes built into Python, from a fixed table; a binary for all others.

@@ -81,6 +81,11 @@ impl Flags {
         self.0 & 8 != 0
     }
 
+    /// A module that refuses the interpreter is told as `refused`: the caller asks the main one.
+    pub fn fallback(self) -> bool {
+        self.0 & 16 != 0
+    }
+
     /// `{Type, Message, Map}` on an exception.
     pub fn traceback(self) -> bool {
         self.0 & 2 != 0

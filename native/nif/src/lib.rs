@@ -6,6 +6,7 @@
 mod ask;
 mod atoms;
 mod callback;
+mod census;
 mod closing;
 mod courier;
 mod current;

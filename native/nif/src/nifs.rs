@@ -158,7 +158,10 @@ fn pool_info(pool: ResourceArc<PoolRef>) -> (usize, usize, usize, usize) {
 /// Whether a thread of it is in a job, or one waits.
 #[rustler::nif]
 fn pool_busy(pool: ResourceArc<PoolRef>) -> bool {
-    let pool = &pool.pool;
+    is_busy(&pool.pool)
+}
+
+fn is_busy(pool: &crate::pool::Pool) -> bool {
     !pool.crew.is_empty() || pool.threads().iter().any(|thread| thread.depth() > 0)
 }
 
@@ -167,6 +170,12 @@ fn pool_busy(pool: ResourceArc<PoolRef>) -> bool {
 fn pool_stuck(pool: ResourceArc<PoolRef>) -> bool {
     let threads = pool.pool.threads();
     !threads.is_empty() && threads.iter().all(|thread| thread.is_retired())
+}
+
+/// Whether it works, or Erlang has references to objects of its interpreter.
+#[rustler::nif]
+fn pool_in_use(pool: ResourceArc<PoolRef>) -> bool {
+    is_busy(&pool.pool) || pool.pool.interp.exported.held() > 0
 }
 
 #[rustler::nif]

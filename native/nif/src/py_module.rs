@@ -14,7 +14,7 @@ use crate::callback::{self, Answer, NoAnswer};
 use crate::current::{self, Current};
 use crate::interp::{Interp, World};
 use crate::out::{self, write_list_header};
-use crate::{fork, log, runtime};
+use crate::{census, fork, log, runtime};
 use crate::{py_output, py_send};
 
 /// The module's state in one interpreter.
@@ -25,7 +25,7 @@ pub struct NodeModule {
     cancelled: Kept,
 }
 
-static FUNCTIONS: [Function; 13] = [
+static FUNCTIONS: [Function; 17] = [
     function!(
         c"call",
         call_,
@@ -81,6 +81,22 @@ static FUNCTIONS: [Function; 13] = [
         c"tracing",
         py_output::tracing,
         c"tracing(original, function): calls it; what it sets ends with the job"
+    ),
+    function!(
+        c"interpreters",
+        census::count,
+        c"interpreters(): how many sub-interpreters there are"
+    ),
+    function!(
+        c"begin_fork",
+        census::begin_fork,
+        c"begin_fork(seconds): whether there is no sub-interpreter, and none is made until end_fork()"
+    ),
+    function!(c"end_fork", census::end_fork, c"end_fork(): in the parent"),
+    function!(
+        c"current_frames",
+        census::current_frames,
+        c"current_frames(): the frames of the threads of this interpreter"
     ),
     END,
 ];

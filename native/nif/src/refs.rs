@@ -150,6 +150,15 @@ impl Exported {
         table.places.len() - table.free.len()
     }
 
+    /// How many of them Erlang still has: without those whose release waits for its time.
+    pub fn held(&self) -> usize {
+        let released = {
+            let released = lock(&self.0.released);
+            released.fresh.len() + released.batch.len()
+        };
+        self.count().saturating_sub(released)
+    }
+
     /// Applies the releases whose time has come. Cheap when there are none.
     pub fn release_due(&self, py: Attached<'_>) {
         for (index, generation) in self.due() {

@@ -230,6 +230,10 @@ pub fn failed(job: &Job, failure: &Failure<'_>) -> Answer {
 pub fn reason(slot: &Slot, ticket: &Ticket, flags: Flags, failure: &Failure<'_>) -> Answer {
     let mut out = Vec::with_capacity(128);
     out.extend_from_slice(ERROR);
+    if flags.fallback() && failure.is_refusal() {
+        out::write_atom(&mut out, "refused");
+        return Answer::Bytes(out, 0);
+    }
     let story = failure.write(&mut out, flags.traceback());
     if !ticket.is_cancelled()
         && let Some(story) = story

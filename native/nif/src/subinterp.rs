@@ -13,6 +13,7 @@ use pyrt::thread::{ThreadState, spawn_named};
 use pyrt::{contain, subinterp};
 use rustler::{Env, ResourceArc};
 
+use crate::census::Resident;
 use crate::here::here;
 use crate::interp::Interp;
 use crate::pool::{Plan, Pool};
@@ -62,6 +63,7 @@ pub fn make(
     let body = move || {
         let me = here();
         me.set_owner(owner);
+        let resident = Resident::new();
         let (mut state, pool) = match ready(max_queue, max_memory) {
             Ok(ready) => ready,
             Err(text) => return drop(tell.send(Err(text))),
@@ -75,6 +77,7 @@ pub fn make(
             me.tell_owner(atoms::panicked());
         }
         leave(state, &pool.interp);
+        drop(resident);
     };
     spawn_named("py-sub", body).map_err(|error| format!("no thread: {error}"))?;
     let (pool, thread) = told

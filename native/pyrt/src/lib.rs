@@ -22,6 +22,7 @@ pub mod error;
 pub mod fill;
 pub mod flag;
 pub mod fork;
+pub mod frames;
 pub mod int;
 pub mod interrupt;
 pub mod kept;
