@@ -28,6 +28,7 @@
     security/1,
     serving_asgi/1,
     from_uvicorn/1,
+    packages_tried/1,
     what_we_test/1,
     every_page_has_a_test_case/1,
     every_link_within_the_project_leads_somewhere/1,
@@ -62,6 +63,7 @@ all() ->
         security,
         serving_asgi,
         from_uvicorn,
+        packages_tried,
         what_we_test,
         every_page_has_a_test_case,
         every_link_within_the_project_leads_somewhere,
@@ -114,6 +116,7 @@ security(Config) -> page("docs/security.md", Config).
 serving_asgi(Config) -> page("docs/serving-asgi.md", Config).
 
 from_uvicorn(Config) -> page("docs/from-uvicorn.md", Config).
+packages_tried(Config) -> page("docs/packages-tried.md", Config).
 what_we_test(Config) -> page("docs/what-we-test.md", Config).
 
 every_page_has_a_test_case(Config) ->

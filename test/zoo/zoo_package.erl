@@ -42,6 +42,7 @@ steps([{Step, Run} | Rest]) ->
     end.
 
 told(ok) -> "ok";
+told(no_fork) -> "refused: fork beside a sub-interpreter";
 told(Word) when is_atom(Word) -> atom_to_list(Word);
 told({error, Why}) ->
     Text = lists:flatten(io_lib:format("~0tp", [Why])),
@@ -96,6 +97,8 @@ subinterpreter(Program) ->
 
 where({ok, _}, {ok, _}) -> own;
 where({error, _}, {ok, _}) -> main;
+%% As documented: the context is a sub-interpreter, so nobody forks.
+where(_, {error, {'RuntimeError', <<"os.fork() while sub-interpreters exist", _/binary>>}}) -> no_fork;
 where(_, {error, _} = Error) -> Error.
 
 restarts(Program, Dir) ->
