@@ -97,6 +97,8 @@ impl<'py> Obj<'py> {
         name: &Obj<'py>,
         args: [&Obj<'py>; N],
     ) -> PyResult<'py, Obj<'py>> {
+        // Beyond the places below is no argument of ours.
+        const { assert!(N <= 4, "call_named takes at most four arguments") };
         let mut raw = [ptr::null_mut(); 6];
         raw[1] = self.as_ptr();
         for (place, arg) in raw[2..].iter_mut().zip(args) {
