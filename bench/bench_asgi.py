@@ -17,6 +17,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,15 +46,24 @@ ROWS = [
     Row("10 KB", PLAIN, "/10k", {"granian": 1.0, "uvicorn": 1.0}),
     Row("FastAPI, JSON", FASTAPI, "/json/7?q=x", {"granian": 1.0, "uvicorn": 1.0}),
 ]
+#: A server that writes its access log.
+LOGGED = ", log on"
+#: How many times better than each peer, and what a line may cost of a request in per cent.
+LOG_GOALS = {"granian": 2.4, "granian, log on": 2.4, "uvicorn": 2.0, "uvicorn, log on": 2.4}
+LINE_GOAL = 10.0
 SOCKET_GOALS = {"uvicorn, websockets": 1.0, "uvicorn, wsproto": 1.0}
 
 
 def command(name: str, app: str, port: int) -> list[str]:
     factory = ["--factory"] if app == FASTAPI else []
-    common = [app, "--port", str(port), "--no-access-log", "--log-level", "warning", *factory]
-    if name == "ours":
+    quiet = ["--no-access-log", "--log-level", "warning"]
+    # By default it is on, save in granian.
+    loud = ["--access-log"] if name.startswith("granian") else []
+    logging = loud if name.endswith(LOGGED) else quiet
+    common = [app, "--port", str(port), *logging, *factory]
+    if name.startswith("ours"):
         return [*PYTHON, "erlang.serve", *common, "--app-dir", str(HERE)]
-    if name == "granian":
+    if name.startswith("granian"):
         granian = str(Path(sys.executable).with_name("granian"))
         return [granian, "--interface", "asgi", "--working-dir", str(HERE), *common]
     http = ["--ws", "wsproto"] if name.endswith("wsproto") else ["--http", "httptools"]
@@ -63,8 +73,8 @@ def command(name: str, app: str, port: int) -> list[str]:
 class Server:
     """One server in a process of its own, with its children."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
-        self.port = port
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path | None) -> None:
+        self.port, self.log = port, log
         self.pids = [process.pid]
         for task in Path(f"/proc/{process.pid}/task").iterdir():
             self.pids += [int(pid) for pid in (task / "children").read_text().split()]
@@ -86,7 +96,14 @@ def free_port() -> int:
 @contextmanager
 def running(name: str, app: str) -> Iterator[Server]:
     port = free_port()
-    process = subprocess.Popen(command(name, app, port), stdout=subprocess.DEVNULL)
+    line = command(name, app, port)
+    if not name.endswith(LOGGED):
+        process, log = subprocess.Popen(line, stdout=subprocess.DEVNULL), None
+    else:
+        # To a file, as it would be in earnest.
+        descriptor, path = tempfile.mkstemp()
+        process, log = subprocess.Popen(line, stdout=descriptor, stderr=descriptor), Path(path)
+        os.close(descriptor)
     try:
         deadline = time.monotonic() + LIMIT
         while True:
@@ -97,7 +114,7 @@ def running(name: str, app: str) -> Iterator[Server]:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise SystemExit(f"{name} did not start") from None
                 time.sleep(0.05)
-        yield Server(process, port)
+        yield Server(process, port, log)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -105,6 +122,8 @@ def running(name: str, app: str) -> Iterator[Server]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if log is not None:
+            log.unlink()
 
 
 class Figure(NamedTuple):
@@ -132,11 +151,26 @@ def wrk(server: Server, path: str, seconds: float) -> Figure:
     if re.search(r"Non-2xx|Socket errors", said):
         raise SystemExit(f"not all requests were answered:\n{said}")
     count = int(re.search(r"(\d+) requests in", said)[1])  # type: ignore[index]
+    if server.log is not None:
+        await_lines(server.log, count)
     times = {
         share: float(number) * UNITS[unit]
         for share, number, unit in re.findall(r"(50|90)%\s+([\d.]+)(us|ms|s)", said)
     }
     return Figure(count / used, times["50"], times["90"])
+
+
+def await_lines(log: Path, count: int) -> None:
+    """Waits until so many requests are in a log: what is not written costs nothing."""
+    deadline = time.monotonic() + LIMIT
+    while True:
+        with log.open("rb") as lines:
+            written = sum(b"GET / " in line for line in lines)
+        if written >= count:
+            return
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{written} of {count} requests were logged")
+        time.sleep(0.1)
 
 
 async def echo_messages(port: int, count: int) -> None:
@@ -213,6 +247,31 @@ def http_rows(rounds: int, seconds: float) -> None:
             print(judged(row.name, text, ours[at] <= found["granian"][at]), flush=True)
 
 
+def log_rows(rounds: int, seconds: float) -> None:
+    """The default configuration, which logs each request, beside peers with and without a log."""
+    mine = "ours" + LOGGED
+    names = ["ours", mine, *LOG_GOALS]
+    found = medians(names, PLAIN, rounds, lambda server: wrk(server, "/", seconds))
+    logged = found[mine][0]
+    for peer, goal in LOG_GOALS.items():
+        ratio = logged / found[peer][0]
+        text = (
+            f"{logged / 1e3:.1f} k/CPU s, {peer} {found[peer][0] / 1e3:.1f} k: "
+            f"{ratio:.2f}x, goal {goal}x"
+        )
+        print(judged("default, log on", text, ratio >= goal), flush=True)
+    for own in ("ours", "granian", "uvicorn"):
+        without, with_log = found[own][0], found[own + LOGGED][0]
+        cost = (without / with_log - 1) * 100
+        text = (
+            f"{own}: {without / 1e3:.1f} k/CPU s without, {with_log / 1e3:.1f} k with: {cost:.1f} %"
+        )
+        if own == "ours":
+            text += f", goal {LINE_GOAL:g} %"
+        reached = cost <= LINE_GOAL or own != "ours"
+        print(judged("cost of a line", text, reached), flush=True)
+
+
 def socket_rows(rounds: int, count: int) -> None:
     names = ["ours", "uvicorn, websockets", "uvicorn, wsproto"]
     found = medians(names, PLAIN, rounds, lambda server: [echo(server, count)])
@@ -226,16 +285,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one short round")
+    parser.add_argument("--only", choices=["http", "log", "socket", "idle"], help="some rows")
     options = parser.parse_args()
     if shutil.which("wrk") is None:
         raise SystemExit("wrk is missing: apt-get install wrk")
     rounds, seconds, count = (1, 1.0, 300) if options.quick else (options.rounds, 3.0, 2000)
     print(f"Python {platform.python_version()}, 32 connections, {rounds} rounds")
-    http_rows(rounds, seconds)
-    socket_rows(rounds, count)
-    with running("ours", PLAIN) as server:
-        each = idle_memory(server)
-    print(judged("idle connection", f"{each:.0f} bytes, goal 4096", each <= 4096))
+    wanted = [options.only] if options.only else ["http", "log", "socket", "idle"]
+    if "http" in wanted:
+        http_rows(rounds, seconds)
+    if "log" in wanted:
+        log_rows(rounds, seconds)
+    if "socket" in wanted:
+        socket_rows(rounds, count)
+    if "idle" in wanted:
+        with running("ours", PLAIN) as server:
+            each = idle_memory(server)
+        print(judged("idle connection", f"{each:.0f} bytes, goal 4096", each <= 4096))
 
 
 if __name__ == "__main__":
