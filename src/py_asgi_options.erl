@@ -32,7 +32,8 @@
     | mounts
     | proxies
     | address
-    | {one_of, [atom()]}.
+    | {one_of, [atom()]}
+    | {text_or, [atom()]}.
 
 -define(MOST, 16#FFFFFFFF).
 
@@ -80,6 +81,8 @@ kinds() ->
         root_path => text,
         lifespan => {one_of, [auto, on, off]},
         access_log => boolean,
+        access_log_format => {text_or, [common, json]},
+        access_log_file => {text_or, [stdout, stderr]},
         pathsend => boolean,
         server_header => text,
         max_header_size => {integer, 1, ?MOST},
@@ -139,6 +142,8 @@ value(timeout, infinity) -> {ok, infinity};
 value(timeout, N) when is_integer(N), N >= 0, N =< ?MOST -> {ok, N};
 value(boolean, Flag) when is_boolean(Flag) -> {ok, Flag};
 value({one_of, Values}, Value) -> found(lists:member(Value, Values), Value);
+value({text_or, Words}, Word) when is_atom(Word) -> found(lists:member(Word, Words), atom_to_binary(Word));
+value({text_or, _Words}, Text) -> py_text:one(Text);
 value(name, Name) when is_atom(Name), Name =/= undefined -> {ok, Name};
 value(text, Text) -> text(Text);
 value(path, Path) -> py_text:one(Path);
@@ -187,6 +192,7 @@ wanted({integer, Least, Most}) -> io_lib:format("an integer from ~b to ~b", [Lea
 wanted(timeout) -> "milliseconds or infinity";
 wanted(boolean) -> "true or false";
 wanted({one_of, Values}) -> lists:join(" or ", [atom_to_list(Value) || Value <- Values]);
+wanted({text_or, Words}) -> ["a text, ", wanted({one_of, Words})];
 wanted(name) -> "an atom";
 wanted(text) -> "a text";
 wanted(path) -> "the path of a file";

@@ -71,9 +71,10 @@ init({Server, Number, Fd, Share, #{mode := Mode, app := App, mounts := Mounts} =
             {stop, {shutdown, Reason}}
     end.
 
-%% Lines that nobody will see are not made.
+%% Lines that nobody will see are not made. With a file of its own the log does not go to `logger'.
 python_options(Options) ->
-    Wanted = maps:get(access_log, Options, true) andalso logger:allow(info, ?MODULE),
+    Seen = is_map_key(access_log_file, Options) orelse logger:allow(info, ?MODULE),
+    Wanted = maps:get(access_log, Options, true) andalso Seen,
     (py_asgi_options:for_python(Options))#{access_log => Wanted}.
 
 place(loop) ->

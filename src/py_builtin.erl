@@ -86,6 +86,8 @@ call(<<"dict_", Operation/binary>>, Args, _Caller) ->
     dict(Operation, Args);
 call(<<"asgi">>, [Runner, Ref, Question], _Caller) ->
     py_asgi_run:ask(Runner, Ref, Question);
+call(<<"access_log">>, [Lines, Missing], _Caller) ->
+    py_logger:access(Lines, Missing);
 call(<<"pg_", Operation/binary>>, [Scope | Args], _Caller) ->
     group(Operation, [py_pg:scope(Scope) | Args]).
 

@@ -9,7 +9,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, info/0, level/1, drain/0]).
+-export([start_link/0, info/0, level/1, access/2, drain/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([log_record/0, meta/0, info/0]).
@@ -44,6 +44,29 @@ level(N) when N >= 40 -> error;
 level(N) when N >= 30 -> warning;
 level(N) when N >= 20 -> info;
 level(_) -> debug.
+
+%% Lines of an access log, each behind its time in microseconds; `Missing' had no room to wait. The handlers run
+%% in the calling process, which answers to the worker when all are logged: so only one batch is on its way.
+-spec access(binary(), non_neg_integer()) -> ok.
+access(Lines, Missing) ->
+    Meta = #{domain => [python], logger_name => <<"erlang.serve.access">>, python => #{}},
+    lists:foreach(
+        fun(<<Time:16/binary, " ", Line/binary>>) ->
+            ok = logger:log(info, "~ts", [Line], Meta#{time => binary_to_integer(Time)})
+        end,
+        binary:split(Lines, <<"\n">>, [global, trim_all])
+    ),
+    case Missing of
+        0 ->
+            ok;
+        _ ->
+            logger:log(
+                warning,
+                "~b requests were not logged: they came faster than the handlers of logger take them",
+                [Missing],
+                Meta
+            )
+    end.
 
 -spec init([]) -> {ok, state()}.
 init([]) ->

@@ -11,6 +11,7 @@ mod forwarded;
 mod head;
 mod home;
 mod incoming;
+mod log;
 mod request;
 mod respond;
 mod run;

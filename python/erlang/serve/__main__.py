@@ -32,6 +32,8 @@ HELP = {
     "root_path": "the path under which a proxy shows the application",
     "lifespan": "whether the application has a lifespan",
     "access_log": "one line per request",
+    "access_log_format": "common, json, or a text with fields such as %%(status)s",
+    "access_log_file": "where the lines go: a file, stdout or stderr",
     "pathsend": "tell applications that they may send files by path, past all middleware",
     "server_header": "the value of the header `server`",
     "max_header_size": "bytes of a request line with its headers",
@@ -100,6 +102,7 @@ async def main(app: Any, options: Options) -> None:
     def stopping() -> None:
         # The second signal does not wait.
         if stop.is_set():
+            server.flush(0.2)
             os._exit(1)
         stop.set()
 

@@ -27,7 +27,12 @@ class Options:
     root_path: str = ""
     #: "auto": an application that raises on it has none.
     lifespan: Literal["auto", "on", "off"] = "auto"
+    #: One line per request.
     access_log: bool = True
+    #: ``common``, ``json``, or a text with fields such as ``%(status)s``.
+    access_log_format: str = "common"
+    #: A file, ``stdout`` or ``stderr``, whatever is configured for `logging`.
+    access_log_file: str | None = None
     #: Tells applications that they may send files by path, past all middleware.
     pathsend: bool = False
     #: The value of the header ``server``; none if empty.

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from erlang._native import HttpServer
+from erlang.serve import _access
 from erlang.serve._file import send_pieces, send_whole
 from erlang.serve._lifespan import Lifespan, LifespanFailed
 from erlang.serve._load import as_asgi3
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     import ssl
 
 logger = logging.getLogger("erlang.serve")
-access_logger = logging.getLogger("erlang.serve.access")
-
 
 #: Seconds that an application has to end when it was told to do so at once.
 LATEST = 3.0
 #: Seconds that the end of a lifespan has at least.
 LEAST = 2.0
+#: Seconds that the reader of the access log has at the end.
+FLUSH = 2.0
 
 
 class Server:
@@ -41,6 +42,7 @@ class Server:
         self._share = share
         self._app = as_asgi3(app)
         self._core = HttpServer()
+        self._courier: _access.Courier | None = None
         self._lifespan = Lifespan(self._app, self.options.lifespan)
         self._listener: asyncio.Server | None = None
         self._empty: asyncio.Future[None] | None = None
@@ -54,17 +56,15 @@ class Server:
         self._secure = self.options.ssl_context()
         await self._lifespan.startup()
         state = self._lifespan.state
-        self._core.start(loop, self._app, state, self, self._native_options())
         try:
+            with _access.opened(self.options) as access:
+                native = {**self.options.native(), **access}
+                self._courier = _access.Courier(self._core)
+                self._core.start(loop, self._app, state, self, native)
             await self._listen(loop)
         except BaseException:
             await self._lifespan.shutdown(self.options.stop_timeout)
             raise
-
-    def _native_options(self) -> dict[str, Any]:
-        options = self.options.native()
-        logs = self.options.access_log and access_logger.isEnabledFor(logging.INFO)
-        return {**options, "access_log": logs}
 
     async def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         options, factory = self.options, self._core.connection
@@ -177,7 +177,24 @@ class Server:
             await self._abort()
         if self._endings:
             await asyncio.wait(self._endings, timeout=max(end - loop.time(), LEAST))
-        await self._lifespan.shutdown(max(end - loop.time(), LEAST))
+        try:
+            await self._lifespan.shutdown(max(end - loop.time(), LEAST))
+        finally:
+            await self._flushed()
+
+    async def _flushed(self) -> None:
+        """Lines of the access log are written, if their reader takes them."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + FLUSH
+        if self._courier is not None:
+            await self._courier.finish(FLUSH)
+        while not self.flush(0.0) and loop.time() < end:
+            await asyncio.sleep(0.002)
+
+    def flush(self, timeout: float) -> bool:
+        """Writes what waits of the access log, and blocks for `timeout` seconds at most; whether
+        all of it is written."""
+        return bool(self._core.flush_log(timeout))
 
     async def _drain(self) -> None:
         self._empty = asyncio.get_running_loop().create_future()
@@ -213,18 +230,16 @@ class Server:
                 await send_whole(transport, file, size, self.options.idle_timeout)
                 request._file_ended()
 
-    def access(self, scope: dict[str, Any], status: int) -> None:
-        client = scope.get("client")
-        query = scope["query_string"]
-        access_logger.info(
-            '%s - "%s %s%s HTTP/%s" %d',
-            f"{client[0]}:{client[1]}" if client else "-",
-            scope.get("method", "GET"),
-            scope["raw_path"].decode("ascii", "replace"),
-            "?" + query.decode("ascii", "replace") if query else "",
-            scope["http_version"],
-            status,
-        )
+    def access(self, client: str, method: str, target: str, version: str, status: int) -> None:
+        # The arguments are those of uvicorn's records: filters and formatters for them fit.
+        _access.logger.info(_access.MESSAGE, client, method, target, version, status)
+
+    def access_waits(self) -> None:
+        if self._courier is not None:
+            self._courier.wake()
+
+    def access_line(self, line: str) -> None:
+        _access.logger.info("%s", line)
 
     def failed(self, error: BaseException, gone: bool) -> None:
         if gone and _is_about_connection(error):

@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 import erlang
+from erlang.serve._access import OwnHandler
 from erlang.serve._lifespan import LifespanFailed
 from erlang.serve._load import AppNotFound, load
 from erlang.serve._options import Options
@@ -22,7 +23,6 @@ from erlang.serve._server import Server
 
 #: What needs no traceback to be understood.
 TOLD_IN_A_SENTENCE = (AppNotFound, LifespanFailed, OSError, ValueError)
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 def configure_logging(level: str) -> None:
@@ -31,20 +31,26 @@ def configure_logging(level: str) -> None:
     logger.setLevel(level)
     # Workers that are threads have the same one.
     if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter(LOG_FORMAT))
-        logger.addHandler(handler)
+        logger.addHandler(OwnHandler())
     logger.propagate = False
 
 
-async def _serve(app: Any, order: dict[str, Any]) -> None:
+async def _serve(app: Any, order: dict[str, Any], has_signals: bool) -> None:
     ready, stop = order["ready"], order["stop"]
     server = Server(app, Options(**order["options"]), order["share"])
     await server.start()
     tell(ready, None)
     loop = asyncio.get_running_loop()
     stopped = loop.create_future()
-    loop.add_reader(stop, stopped.set_result, None)
+
+    def stopping() -> None:
+        if not stopped.done():
+            stopped.set_result(None)
+
+    loop.add_reader(stop, stopping)
+    if has_signals:
+        # Some send it to all processes of a service: requests are answered, and the log is written.
+        loop.add_signal_handler(signal.SIGTERM, stopping)
     try:
         await stopped
     finally:
@@ -57,14 +63,14 @@ def tell(ready: int, error: BaseException | None) -> None:
     os.write(ready, json.dumps({"error": text}).encode() + b"\n")
 
 
-def work(text: str) -> None:
-    """Serves as `text` says, which is what `_crew.Order.text` made."""
+def work(text: str, *, has_signals: bool = False) -> None:
+    """Serves as `text` says, which is what `_crew.Order.text` made. A process has signals."""
     order = json.loads(text)
     ready, stop = order["ready"], order["stop"]
     try:
         configure_logging(order["log_level"])
         app = load(order["app"], factory=order["factory"])
-        erlang.run(_serve(app, order))
+        erlang.run(_serve(app, order, has_signals))
     except Exception as error:
         if not isinstance(error, TOLD_IN_A_SENTENCE):
             logging.getLogger("erlang.serve").error("a worker could not serve", exc_info=error)
@@ -80,4 +86,4 @@ if __name__ == "__main__":
     with open(int(sys.argv[1])) as order:
         text = order.read()
     sys.path[:] = json.loads(text)["path"]
-    work(text)
+    work(text, has_signals=True)

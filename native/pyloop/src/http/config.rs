@@ -5,6 +5,7 @@ use pyrt::{Obj, PyError, PyResult};
 
 use super::forwarded::Trusted;
 use super::head::Limits;
+use super::log::{AccessLog, Target};
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -24,7 +25,6 @@ pub struct Config {
     pub root_path: String,
     /// The value of the header `server`; empty for none.
     pub server_header: String,
-    pub access_log: bool,
     pub socket: SocketConfig,
     /// Proxies that say who the client is.
     pub trusted: Trusted,
@@ -73,7 +73,6 @@ impl Config {
             idle_ticks: ticks(idle_timeout, tick),
             root_path: want(options, "root_path")?.as_utf8()?.to_owned(),
             server_header: want(options, "server_header")?.as_utf8()?.to_owned(),
-            access_log: want(options, "access_log")?.is_truthy()?,
             trusted: trusted(options)?,
             socket: SocketConfig {
                 most: count("ws_max_size")?,
@@ -83,6 +82,29 @@ impl Config {
             },
         })
     }
+}
+
+/// The access log that the options ask for.
+pub fn access_log<'py>(options: &Obj<'py>) -> PyResult<'py, Option<AccessLog>> {
+    if !want(options, "access_log")?.is_truthy()? {
+        return Ok(None);
+    }
+    let format = want(options, "access_log_format")?;
+    let path = want(options, "access_log_file")?;
+    let fd = want(options, "access_log_fd")?;
+    let to = if want(options, "access_log_batches")?.is_truthy()? {
+        Target::Batches
+    } else if fd.is_none() {
+        Target::Records
+    } else {
+        let fd = number(options, "access_log_fd")?;
+        let path = match path.is_none() {
+            true => None,
+            false => Some(path.as_utf8()?),
+        };
+        Target::Descriptor(i32::try_from(fd).unwrap_or(i32::MAX), path)
+    };
+    AccessLog::new(options.py(), format.as_utf8()?, &to).map(Some)
 }
 
 fn trusted<'py>(options: &Obj<'py>) -> PyResult<'py, Trusted> {

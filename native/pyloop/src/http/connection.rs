@@ -236,7 +236,7 @@ impl Connection {
         match self.phase.get() {
             Phase::Head if self.input.borrow().is_empty() && idle => self.close(py),
             Phase::Head if self.input.borrow().is_empty() => Ok(()),
-            Phase::Head if waited > config.head_ticks => self.refuse(py, 408),
+            Phase::Head if waited > config.head_ticks => self.refuse_head(py, None, 408),
             Phase::Length(_) | Phase::Chunked(_) if idle && !self.flags.read_paused.get() => {
                 self.abort(this)
             }

@@ -9,8 +9,10 @@ use pyrt::{Attached, Obj, PyResult};
 use super::chunked::Decoder;
 use super::connection::{Connection, HIGH, Phase};
 use super::head::{self, Framing, Head, MOST_HEADERS};
+use super::log::Outcome;
 use super::request::{self, Request};
-use super::{run, scope, ws};
+use super::scope::Begun;
+use super::{respond, run, scope, ws};
 
 /// The most of an unwanted body that is read to keep the connection.
 const SMALL: u64 = 64 * 1024;
@@ -119,20 +121,20 @@ impl Connection {
                 {
                     return self.head(this, &copy);
                 }
-                self.refuse(py, status)?;
+                self.refuse_head(py, None, status)?;
                 return Ok(None);
             }
         };
         let full = config.in_flight > 0 && server.live.in_flight.get() >= config.in_flight as u64;
         if full || self.flags.surplus.get() {
-            self.refuse(py, 503)?;
+            self.refuse_head(py, Some(&head), 503)?;
             return Ok(None);
         }
         if let Framing::Length(length) = head.facts.framing
             && config.body > 0
             && length > config.body
         {
-            self.refuse(py, 413)?;
+            self.refuse_head(py, Some(&head), 413)?;
             return Ok(None);
         }
         self.open(this, &head)?;
@@ -140,13 +142,13 @@ impl Connection {
     }
 
     fn open<'py>(&self, this: &Obj<'py>, head: &Head<'_>) -> PyResult<'py, ()> {
-        let Some(scope) = scope::build(self, this.py(), head)? else {
-            return self.refuse(this.py(), 400);
+        let Some(Begun { scope, entry }) = scope::build(self, this.py(), head)? else {
+            return self.refuse_head(this.py(), Some(head), 400);
         };
         if head.facts.websocket {
-            return ws::open(self, this, head, &scope);
+            return ws::open(self, this, head, &scope, entry);
         }
-        let request = request::make(this, head.facts, &scope, None)?;
+        let request = request::make(this, head.facts, entry, None)?;
         self.request.set(Some(request));
         self.pending.set(Some(scope));
         self.phase.set(match head.facts.framing {
@@ -155,6 +157,22 @@ impl Connection {
             Framing::Chunked => Phase::Chunked(Decoder::default()),
         });
         Ok(())
+    }
+
+    /// Refuses what did not become a request.
+    #[cold]
+    pub fn refuse_head<'py>(
+        &self,
+        py: Attached<'py>,
+        head: Option<&Head<'_>>,
+        status: u16,
+    ) -> PyResult<'py, ()> {
+        let server = self.server(py);
+        if let (Some(entry), Some(log)) = (scope::refused(self, py, head)?, &server.parts(py)?.log)
+        {
+            log.write(py, server, &entry, Outcome { status, bytes: 0 })?;
+        }
+        self.refuse(py, status)
     }
 
     fn chunked<'py>(
@@ -213,7 +231,9 @@ impl Connection {
         match self.request.take(py) {
             Some(request) => {
                 let body = Request::of(&request);
-                if body.has_begun() {
+                let begun = body.out.borrow().status();
+                respond::log_access(body, py, begun.unwrap_or(status))?;
+                if begun.is_some() {
                     self.close(py)?;
                 } else {
                     self.refuse(py, status)?;

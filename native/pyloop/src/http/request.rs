@@ -9,10 +9,11 @@ use std::ffi::CStr;
 use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter, Native};
-use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit, method};
+use pyrt::{Attached, Member, Obj, PyError, PyResult, Visit, method};
 
 use super::connection::{Connection, HIGH};
 use super::head::Facts;
+use super::log::{self, Entry};
 use super::respond::Outgoing;
 use super::wait::{Need, Wait};
 use super::ws::{self, Session};
@@ -41,8 +42,8 @@ pub struct Request {
     /// `100 Continue` was sent, or is not wanted.
     pub continued: Cell<bool>,
     waiters: RefCell<Vec<Member>>,
-    /// For the log.
-    pub scope: Place,
+    /// For the log, until its line is written.
+    pub entry: Cell<Option<Box<Entry>>>,
     /// Its number among the tasks of the server.
     pub task: Cell<u64>,
     /// What it is for a WebSocket.
@@ -52,12 +53,11 @@ pub struct Request {
 pub fn make<'py>(
     connection: &Obj<'py>,
     facts: Facts,
-    scope: &Obj<'py>,
+    entry: Option<Box<Entry>>,
     socket: Option<Session>,
 ) -> Answer<'py> {
     let py = connection.py();
     let server = Connection::of(connection).server(py);
-    let logs = server.parts(py)?.config.access_log;
     let request = Request {
         connection: Member::new(connection.clone()),
         facts,
@@ -66,7 +66,7 @@ pub fn make<'py>(
         gone: Cell::new(false),
         continued: Cell::new(!facts.expects),
         waiters: RefCell::default(),
-        scope: Place::new(logs.then(|| scope.clone())),
+        entry: Cell::new(entry),
         task: Cell::new(0),
         socket: socket.map(|session| Box::new(RefCell::new(session))),
     };
@@ -116,8 +116,11 @@ impl Request {
     }
 
     pub fn peer_left<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
+        let py = this.py();
+        let status = self.out.borrow().status().unwrap_or(log::LEFT);
+        respond::log_access(self, py, status)?;
         self.gone.set(true);
-        self.wake(this.py())
+        self.wake(py)
     }
 
     /// The server ends: this is the last request of its connection.
@@ -342,7 +345,6 @@ impl Native for Request {
 
     fn traverse(&self, visit: &mut Visit) {
         visit.member(&self.connection);
-        visit.place(&self.scope);
         if let Ok(waiters) = self.waiters.try_borrow() {
             for waiter in waiters.iter() {
                 visit.member(waiter);
@@ -351,7 +353,6 @@ impl Native for Request {
     }
 
     fn clear(&self, _py: Attached<'_>) {
-        self.scope.set(None);
         drop(self.waiters.take());
     }
 }

@@ -7,6 +7,7 @@ use pyrt::error::Builtin;
 use pyrt::{Attached, Obj, PyError, PyResult};
 use rustix::io::Errno;
 
+use super::log::Outcome;
 use super::request::Request;
 use super::status::reason;
 
@@ -45,6 +46,8 @@ pub struct Outgoing {
     stage: Stage,
     framing: Framing,
     status: u16,
+    /// Bytes of the body, for the log.
+    sent: u64,
     pub keep_alive: bool,
     /// The head, until it is sent.
     head: Vec<u8>,
@@ -61,6 +64,7 @@ impl Outgoing {
             stage: Stage::Fresh,
             framing: Framing::Nothing,
             status: 0,
+            sent: 0,
             keep_alive,
             head: Vec::new(),
             length: None,
@@ -75,6 +79,11 @@ impl Outgoing {
 
     pub fn is_fresh(&self) -> bool {
         self.stage == Stage::Fresh
+    }
+
+    /// What the peer was told, once it was told something.
+    pub fn status(&self) -> Option<u16> {
+        self.has_begun().then_some(self.status)
     }
 
     pub fn has_begun(&self) -> bool {
@@ -194,6 +203,9 @@ fn write<'py>(
             state.stage = Stage::Body;
         }
         state.framing = rest;
+        if framing != Framing::Nothing {
+            state.sent += bytes.len() as u64;
+        }
         (std::mem::take(&mut state.head), framing)
     };
     if framing == Framing::Nothing {
@@ -253,13 +265,15 @@ fn finish<'py>(own: &Request, py: Attached<'py>) -> PyResult<'py, ()> {
         .answered(&connection, keep, own.continued.get())
 }
 
+/// Writes the line of a request, once.
 pub fn log_access<'py>(own: &Request, py: Attached<'py>, status: u16) -> PyResult<'py, ()> {
-    let Some(scope) = own.scope.take(py) else {
+    let Some(entry) = own.entry.take() else {
         return Ok(());
     };
+    let bytes = own.out.borrow().sent;
     let server = own.connection(py).server(py);
-    let status = Obj::int(py, i64::from(status))?;
-    let access = server.types.names.access.get(py);
-    server.owner(py)?.call_named(&access, [&scope, &status])?;
-    Ok(())
+    match &server.parts(py)?.log {
+        Some(log) => log.write(py, server, &entry, Outcome { status, bytes }),
+        None => Ok(()),
+    }
 }

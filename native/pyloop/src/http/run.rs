@@ -149,7 +149,9 @@ fn give_up<'py>(own: &Request, py: Attached<'py>) -> PyResult<'py, ()> {
     }
     own.gone.set(true);
     connection.request.set(None);
-    if own.has_begun() {
+    let begun = own.out.borrow().status();
+    if let Some(status) = begun {
+        super::respond::log_access(own, py, status)?;
         return connection.end(py);
     }
     super::respond::log_access(own, py, 500)?;

@@ -11,15 +11,24 @@ use pyrt::{Attached, Obj, PyResult};
 
 use super::connection::Connection;
 use super::head::Head;
+use super::log::{Asked, Client, Entry};
+use super::server::Server;
 use crate::event_loop::watch::lend;
 use crate::transport::Stream;
+
+/// What a request begins with.
+pub struct Begun<'py> {
+    pub scope: Obj<'py>,
+    /// For the log, if there is one.
+    pub entry: Option<Box<Entry>>,
+}
 
 /// The scope; `None` if the target is of no form that is served.
 pub fn build<'py>(
     connection: &Connection,
     py: Attached<'py>,
     head: &Head<'_>,
-) -> PyResult<'py, Option<Obj<'py>>> {
+) -> PyResult<'py, Option<Begun<'py>>> {
     let Some(Target { path, query, host }) = split(head) else {
         return Ok(None);
     };
@@ -58,7 +67,63 @@ pub fn build<'py>(
     if let Some(state) = parts.state.get(py) {
         scope.dict_set(&names.state.get(py), &state.dict_copy()?)?;
     }
-    Ok(Some(scope))
+    let entry = match &parts.log {
+        None => None,
+        Some(log) => {
+            let asked = Asked { root, path, query };
+            let made = |client: Client<'_>| Box::new(Entry::of(&log.plan, client, head, asked));
+            Some(with_client(server, &scope, made)?)
+        }
+    };
+    Ok(Some(Begun { scope, entry }))
+}
+
+/// For the log of a request that gets no scope.
+#[cold]
+pub fn refused<'py>(
+    connection: &Connection,
+    py: Attached<'py>,
+    head: Option<&Head<'_>>,
+) -> PyResult<'py, Option<Box<Entry>>> {
+    let server = connection.server(py);
+    let parts = server.parts(py)?;
+    let Some(log) = &parts.log else {
+        return Ok(None);
+    };
+    let scope = template(connection, py)?.dict_copy()?;
+    let Some(head) = head else {
+        return with_client(server, &scope, |client| {
+            Some(Box::new(Entry::unread(client)))
+        });
+    };
+    if !parts.config.trusted.is_empty() {
+        look_behind_proxies(connection, &scope, head)?;
+    }
+    let asked = Asked {
+        root: "",
+        path: head.target,
+        query: "",
+    };
+    let made = |client: Client<'_>| Box::new(Entry::of(&log.plan, client, head, asked));
+    with_client(server, &scope, made).map(Some)
+}
+
+/// Gives the client of a scope to `body`.
+fn with_client<'py, T>(
+    server: &Server,
+    scope: &Obj<'py>,
+    body: impl FnOnce(Client<'_>) -> T,
+) -> PyResult<'py, T> {
+    let py = scope.py();
+    let client = scope.dict_get(&server.types.names.client.get(py))?;
+    let part = |at| client.as_ref().and_then(|client| client.tuple_item(at));
+    let (host, port) = (part(0), part(1));
+    let port = match port.filter(|port| !port.is_none()) {
+        Some(port) => port.as_i64()?.and_then(|port| u16::try_from(port).ok()),
+        None => None,
+    };
+    let host = host.as_ref().and_then(|host| host.as_utf8().ok());
+    Ok(body(Client { host, port }))
 }
 
 /// The client and its scheme are what trusted proxies say.

@@ -17,6 +17,7 @@ use pyrt::{Attached, Flag, Member, Number, Obj, Place, PyError, PyResult, Visit}
 use super::config::Config;
 use super::connection::Connection;
 use super::home::Home;
+use super::log::AccessLog;
 use super::share::Membership;
 use super::types::Types;
 
@@ -39,6 +40,7 @@ pub struct Parts {
     /// The same for WebSockets.
     pub socket_extensions: Place,
     pub config: Config,
+    pub log: Option<AccessLog>,
 }
 
 /// What changes. All but the loop's thread see what is an atomic only.

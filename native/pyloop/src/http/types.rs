@@ -41,7 +41,7 @@ names! {
     receive = "receive", send = "send", done = "done", set_result = "set_result",
     add_done_callback = "add_done_callback", app_done = "_app_done", write = "write",
     close = "close", pump = "_pump", call_soon = "call_soon", exception = "exception",
-    cancelled = "cancelled", create_task = "create_task", access = "access",
+    cancelled = "cancelled", create_task = "create_task",
 }
 
 /// Header names that come often; their `bytes` are shared by all requests.

@@ -11,6 +11,7 @@ use pyrt::{Attached, Obj, PyResult};
 use super::config::SocketConfig;
 use super::connection::{Connection, HIGH, LINGER_TICKS, Phase};
 use super::head::{Framing, Head};
+use super::log::Entry;
 use super::request::{self, Request};
 use super::scope;
 
@@ -83,15 +84,16 @@ pub fn open<'py>(
     this: &Obj<'py>,
     head: &Head<'_>,
     scope: &Obj<'py>,
+    entry: Option<Box<Entry>>,
 ) -> PyResult<'py, ()> {
     let py = this.py();
     let config = &connection.server(py).parts(py)?.config.socket;
     if head.facts.framing != Framing::None {
-        return connection.refuse(py, 400);
+        return connection.refuse_head(py, Some(head), 400);
     }
     let asked = match handshake::read(head, config.packs) {
         Ok(asked) => asked,
-        Err(status) => return connection.refuse(py, status),
+        Err(status) => return connection.refuse_head(py, Some(head), status),
     };
     scope::for_socket(connection, scope, &asked.subprotocols)?;
     let session = Session {
@@ -109,7 +111,7 @@ pub fn open<'py>(
     let mut facts = head.facts;
     // If it is not accepted, it ends.
     facts.keep_alive = false;
-    let request = request::make(this, facts, scope, Some(session))?;
+    let request = request::make(this, facts, entry, Some(session))?;
     connection.request.set(Some(request));
     connection.pending.set(Some(scope.clone()));
     connection.phase.set(Phase::Socket);

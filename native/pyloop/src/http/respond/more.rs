@@ -131,6 +131,12 @@ pub fn file_ended<'py>(
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
     if !own.gone.get() {
+        // What the system has sent by itself.
+        let mut state = own.out.borrow_mut();
+        if let Framing::Length(size) = state.framing {
+            state.sent += size;
+        }
+        drop(state);
         finish(own, args.py())?;
     }
     Ok(Obj::none(args.py()))

@@ -2,6 +2,7 @@
 
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
@@ -10,15 +11,16 @@ use pyrt::{Obj, Place, PyError, PyResult, getter, method};
 
 use super::{Parts, Server};
 use crate::event_loop::watch::want_fd;
-use crate::http::config::Config;
+use crate::http::config::{Config, access_log};
 use crate::http::connection::{self, Connection};
 use crate::http::home::Home;
+use crate::http::log::AccessLog;
 use crate::http::share::Membership;
 use crate::visit::Visitors;
 
 type Answer<'py> = PyResult<'py, Obj<'py>>;
 
-pub(super) static METHODS: [Function; 14] = [
+pub(super) static METHODS: [Function; 16] = [
     method!(
         Server,
         c"start",
@@ -92,6 +94,18 @@ pub(super) static METHODS: [Function; 14] = [
         c"info()\n--\n\nNumbers of this moment.",
         anywhere
     ),
+    method!(
+        Server,
+        c"flush_log",
+        flush_log,
+        c"flush_log(seconds)\n--\n\nWhether the lines of the access log are written; waits for it."
+    ),
+    method!(
+        Server,
+        c"take_log",
+        take_log,
+        c"take_log()\n--\n\nLines of the access log that wait for the owner, and how many are missing."
+    ),
     method!(Server, c"_tick", tick, c"Looks at the timeouts."),
     END,
 ];
@@ -125,6 +139,7 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
         extensions: Place::new(extensions),
         socket_extensions: Place::new(socket_extensions),
         config: Config::from(&options)?,
+        log: access_log(&options)?,
     };
     if server.parts.set(parts).is_err() {
         let text = "start() was called before";
@@ -232,6 +247,26 @@ fn info<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
     info.dict_set_c(c"in_flight", &Obj::int(py, live.in_flight.get() as i64)?)?;
     info.dict_set_c(c"served", &Obj::int(py, live.served.get() as i64)?)?;
     Ok(info)
+}
+
+fn flush_log<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let seconds = args.want(0, "seconds")?.as_f64()?;
+    let most = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let flushed = match server.parts.get().and_then(|parts| parts.log.as_ref()) {
+        None => true,
+        Some(log) => log.flush(py, most),
+    };
+    Ok(Obj::bool(py, flushed))
+}
+
+fn take_log<'py>(_this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
+    let py = args.py();
+    let log = &server.parts(py)?.log;
+    let (lines, missing) = log.as_ref().map(AccessLog::take).unwrap_or_default();
+    let missing = i64::try_from(missing).unwrap_or(i64::MAX);
+    let taken = [Obj::bytes(py, &lines)?, Obj::int(py, missing)?];
+    Obj::tuple(py, taken.into_iter())
 }
 
 fn tick<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<'py> {
