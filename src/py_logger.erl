@@ -52,7 +52,7 @@ access(Lines, Missing) ->
     Meta = #{domain => [python], logger_name => <<"erlang.serve.access">>, python => #{}},
     lists:foreach(
         fun(<<Time:16/binary, " ", Line/binary>>) ->
-            ok = logger:log(info, "~ts", [Line], Meta#{time => binary_to_integer(Time)})
+            ok = logger:log(info, "~ts", [printable(Line)], Meta#{time => binary_to_integer(Time)})
         end,
         binary:split(Lines, <<"\n">>, [global, trim_all])
     ),
