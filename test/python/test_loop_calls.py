@@ -395,3 +395,29 @@ def test_a_timer_tells_its_time_as_it_was_given(loop: Loop, when: float) -> None
     timer.cancel()
     assert (timer.when(), type(timer.when())) == (when, float if isinstance(when, float) else int)
     assert f"when={timer.when()}" in repr(timer)
+
+
+# Each handle has the one before it.
+CHAIN = """
+import asyncio, functools, sys
+import erlang
+
+loop = erlang.new_event_loop()
+link = {
+    "argument": lambda handle: loop.call_soon(print, handle),
+    "several": lambda handle: loop.call_soon(print, 1, handle, handle, 2),
+    "timer": lambda handle: loop.call_later(100, print, handle),
+    "partial": lambda handle: loop.call_soon(functools.partial(print, handle)),
+    "callback": lambda handle: loop.call_soon(handle or print),
+}[sys.argv[1]]
+handle = None
+for _ in range(300_000):
+    handle = link(handle)
+loop.close()
+del handle
+"""
+
+
+@pytest.mark.parametrize("link", ["argument", "several", "timer", "partial", "callback"])
+def test_a_long_chain_of_handles_is_freed(link: str) -> None:
+    subprocess.run([sys.executable, "-c", CHAIN, link], check=True)

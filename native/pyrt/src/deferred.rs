@@ -17,6 +17,7 @@ use crate::native::{Getter, slot};
 use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyError, PyResult};
 
+mod nesting;
 pub mod slots;
 mod surrounding;
 

@@ -8,15 +8,30 @@ use std::ptr::NonNull;
 
 use pyo3_ffi as ffi;
 
-use super::{Call, Comparison, Deferrable, Record, lent};
+use super::{Call, Comparison, Deferrable, Record, lent, nesting};
 use crate::native::give;
 use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyResult, contain};
 
 pub(super) unsafe extern "C" fn dealloc<T: Deferrable>(object: *mut ffi::PyObject) {
-    // SAFETY: Python calls it attached.
-    let py = unsafe { Attached::assume() };
     // SAFETY: the last reference is gone, nobody else sees the record.
+    let call = unsafe { lent::<T>(object) };
+    if call.record().callback.get().is_null() {
+        // SAFETY: Python calls it attached, for an instance of the class.
+        unsafe { free::<T>(object) };
+    } else {
+        // What it holds may be another call, which holds another one.
+        // SAFETY: as above; a record is never NULL.
+        unsafe { nesting::free(call.0.cast(), free::<T>) };
+    }
+}
+
+/// # Safety
+/// The thread is attached, and nobody has a reference to `object`, an instance of the class of `T`.
+unsafe fn free<T: Deferrable>(object: *mut ffi::PyObject) {
+    // SAFETY: as the caller says.
+    let py = unsafe { Attached::assume() };
+    // SAFETY: as the caller says.
     let call = unsafe { lent::<T>(object) };
     call.clear(py);
     // SAFETY: dropped once, here.
