@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import ctypes
 import gc
 import math
 import random
@@ -421,3 +422,28 @@ del handle
 @pytest.mark.parametrize("link", ["argument", "several", "timer", "partial", "callback"])
 def test_a_long_chain_of_handles_is_freed(link: str) -> None:
     subprocess.run([sys.executable, "-c", CHAIN, link], check=True)
+
+
+def test_a_handle_that_is_cancelled_while_it_runs_keeps_its_arguments() -> None:
+    # Python 3.14 calls methods of a local variable without a reference of the call's own. The
+    # count is 1 then, and others know the handle all the same.
+    loop = erlang.new_event_loop()
+    asked: list[int] = []
+
+    class Number:
+        def __index__(self) -> int:
+            handles[0].cancel()
+            asked.append(1)
+            return 6
+
+    # A function that takes its arguments one after another, from where they lie.
+    handles = [loop.call_soon(math.gcd, Number(), Number(), Number())]
+    loop.close()
+    call = ctypes.pythonapi.PyObject_CallMethodObjArgs
+    call.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    call.restype = ctypes.py_object
+    count = sys.getrefcount(handles[0])
+    assert count <= 2
+    call(id(handles[0]), "_run", None)
+    assert len(asked) == 3
+    assert handles[0].cancelled()

@@ -4,7 +4,7 @@
 //! cancelled, and is never used again. To `isinstance` it is asyncio's own class.
 //! Thread: attached ones; a timer is cancelled on any, its loop hears of it.
 
-use pyrt::deferred::{Call, Comparison, Deferrable, Scratch};
+use pyrt::deferred::{Call, Comparison, Deferrable};
 use pyrt::module::{END, Function};
 use pyrt::native::{END_OF_GETTERS, Getter};
 use pyrt::{Attached, Flag, Member, Obj, PyResult, call_getter, call_method};
@@ -98,7 +98,7 @@ fn cancel<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Ob
 }
 
 fn run<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-    call.run(py, &Scratch::default())?;
+    call.run_seen(py)?;
     Ok(Obj::none(py))
 }
 

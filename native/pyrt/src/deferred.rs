@@ -213,7 +213,8 @@ impl<T: Deferrable> Call<T> {
         unsafe { ffi::Py_REFCNT(self.0.as_ptr().cast()) == 1 }
     }
 
-    /// Runs the callback in its context. A cleared call does nothing.
+    /// Runs the callback in its context. A cleared call does nothing. The reference of `self` is the
+    /// caller's own: a call that others reach has more than that one.
     #[inline]
     pub fn run<'py>(&self, py: Attached<'py>, scratch: &Scratch) -> PyResult<'py, ()> {
         if !self.is_sole() {
@@ -234,8 +235,9 @@ impl<T: Deferrable> Call<T> {
         stay.context(py)?.map_or(Ok(()), run)
     }
 
-    /// The same for a call that somebody else has, too.
-    fn run_seen<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+    /// The same for a call that somebody else has, too. One that Python lends for a method may have no
+    /// more than one reference, that of a variable: a local one is lent without another since 3.14.
+    pub fn run_seen<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         if crate::FREE_THREADED {
             return self.run_shared(py);
         }
