@@ -17,6 +17,8 @@
     loop :: py_nif:event_loop(),
     %% Watches the descriptor of the loop, and keeps its next deadline.
     raw :: py_nif:raw_loop(),
+    %% Its watch over that descriptor.
+    watch :: reference() | undefined,
     timer :: reference() | undefined
 }).
 
@@ -54,9 +56,17 @@ handle_info({select, Raw, _Ref, ready_input}, #state{raw = Raw, loop = Loop} = S
         {ok, _} -> ok = py_nif:loop_step(Loop)
     end,
     {noreply, State};
-handle_info({py_loop_up, Fd}, #state{raw = Raw} = State) when is_integer(Fd) ->
-    {ok, _} = py_nif:add_reader(Raw, Fd, ?WORK),
-    {noreply, State};
+handle_info({py_loop_up, Fd}, #state{raw = Raw, watch = Old} = State) when is_integer(Fd) ->
+    %% A loop that had to begin with a new set of descriptors has a new one itself. The old one goes
+    %% first: what it has told is forgotten with it.
+    ok = forget(Raw, Old),
+    case py_nif:add_reader(Raw, Fd, ?WORK) of
+        {ok, New} ->
+            {noreply, State#state{watch = New}};
+        {error, {posix, Gone}} when Gone =:= ebadf; Gone =:= eperm ->
+            %% Replaced once more already; the next message says by which.
+            {noreply, State#state{watch = undefined}}
+    end;
 handle_info({py_loop_rests, Deadline}, #state{raw = Raw} = State) when is_integer(Deadline) ->
     _ = py_nif:get_pending(Raw),
     {noreply, set_timer(Deadline, State)};
@@ -64,6 +74,9 @@ handle_info({py_worker_down, Why}, State) ->
     {stop, {shutdown, Why}, State};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).
+
+forget(_Raw, undefined) -> ok;
+forget(Raw, Watch) -> py_nif:remove_reader(Raw, Watch).
 
 set_timer(Deadline, #state{raw = Raw, timer = Timer} = State) ->
     ok = cancel_timer(Raw, Timer),

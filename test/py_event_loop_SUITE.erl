@@ -23,6 +23,7 @@
     an_idle_loop_costs_nothing/1,
     loops_without_threads_share_one/1,
     a_loop_that_is_stopped_in_its_step_is_closed_after_it/1,
+    a_loop_that_gets_rid_of_a_closed_descriptor_is_still_woken/1,
     asyncio_is_not_imported_before_it_is_needed/1,
     stopping_the_application_answers_who_waits/1
 ]).
@@ -317,6 +318,19 @@ a_loop_that_is_stopped_in_its_step_is_closed_after_it(_Config) ->
     ok = py_test:message(<<"blocks">>),
     ok = gen_server:stop(Loop),
     ok = py_test:eventually(fun() -> {ok, true} =:= py:call(py_asyncs, all_closed, []) end).
+
+a_loop_that_gets_rid_of_a_closed_descriptor_is_still_woken(_Config) ->
+    {ok, Loop} = py_event_loop:start_link(#{driver => beam}),
+    Request = #{module => py_asyncs, func => after_a_twin, args => [3]},
+    {ok, Ref} = py_event_loop:run_async(Loop, Request),
+    ?assertEqual({ok, lists:duplicate(3, <<"data">>)}, py:await(Ref, 20_000)),
+    %% And by nothing else: its process sleeps.
+    py_test:eventually(fun() ->
+        {reductions, Before} = process_info(Loop, reductions),
+        timer:sleep(500),
+        {reductions, Before} =:= process_info(Loop, reductions)
+    end),
+    ok = gen_server:stop(Loop).
 
 %% A coroutine that waits, on this loop.
 on(Loop) ->

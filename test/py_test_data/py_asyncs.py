@@ -2,6 +2,8 @@
 
 import asyncio
 import functools
+import os
+import socket
 import threading
 import time
 import types
@@ -200,3 +202,35 @@ partial_of_object = functools.partial(Thing())
 def generator(x):
     yield
     return x + 4
+
+
+def leaves_a_twin(loop):
+    """A descriptor that is closed while it is watched, and whose copy stays readable."""
+    mine, theirs = socket.socketpair()
+    number, twin = mine.fileno(), os.dup(mine.fileno())
+    loop.add_reader(number, int)
+    theirs.send(b"x")
+    mine.close()
+    loop.remove_reader(number)
+    return twin, theirs
+
+
+async def after_a_twin(times):
+    """Something comes from another thread after the loop has got rid of such a descriptor."""
+    loop = asyncio.get_running_loop()
+    twins, got = [], []
+    for _ in range(times):
+        twins.append(leaves_a_twin(loop))
+        for _ in range(3):
+            await asyncio.sleep(0.01)
+        reads, writes = socket.socketpair()
+        reads.setblocking(False)
+        waits = loop.create_task(loop.sock_recv(reads, 10))
+        threading.Timer(0.1, writes.send, (b"data",)).start()
+        got.append(await waits)
+        reads.close()
+        writes.close()
+    for twin, theirs in twins:
+        os.close(twin)
+        theirs.close()
+    return got

@@ -46,6 +46,11 @@ impl Visitors {
         LoopCore::of(event_loop).reactor(|reactor| Some(reactor.poller().as_fd()?.as_raw_fd()))
     }
 
+    /// Which descriptor that is: the number alone may come again.
+    pub fn generation(event_loop: &Obj<'_>) -> u32 {
+        LoopCore::of(event_loop).reactor(|reactor| reactor.poller().resets())
+    }
+
     /// How long the loop is in what it runs, for any thread.
     pub fn stopwatch(event_loop: &Obj<'_>) -> Arc<Stopwatch> {
         LoopCore::of(event_loop).stopwatch.clone()

@@ -105,6 +105,7 @@ pub struct Poller {
     events: Vec<epoll::Event>,
     /// Linux before 5.11 has no `epoll_pwait2`.
     old_kernel: Option<Epoll>,
+    resets: u32,
 }
 
 impl Poller {
@@ -116,6 +117,7 @@ impl Poller {
             waker: Arc::new(Waker(RwLock::new(Some(waker)))),
             events: Vec::with_capacity(BATCH),
             old_kernel: None,
+            resets: 0,
         };
         poller.watch_waker()?;
         Ok(poller)
@@ -183,10 +185,16 @@ impl Poller {
     /// Starts again with an empty set: what a closed descriptor left behind in the old one is gone.
     pub fn reset(&mut self) -> io::Result<()> {
         self.epoll = Some(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        self.resets = self.resets.wrapping_add(1);
         if self.old_kernel.is_some() {
             self.old_kernel = Some(Epoll(self.set()?.try_clone()?));
         }
         self.watch_waker()
+    }
+
+    /// How often the set was replaced: each time it has another descriptor.
+    pub fn resets(&self) -> u32 {
+        self.resets
     }
 
     /// Waits until something is ready or `timeout` nanoseconds have passed; `None` waits for ever.

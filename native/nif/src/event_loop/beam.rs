@@ -7,7 +7,7 @@
 //! a loop that blocks be closed, another such thread takes over and the old one ends when it can.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crew::sync::lock;
@@ -37,6 +37,8 @@ pub struct Beam {
     asked: AtomicBool,
     /// The deadline that the owner knows.
     told: AtomicI64,
+    /// The descriptor that the owner watches, as the loop counts them.
+    watched: AtomicU32,
 }
 
 /// No deadline at all was told yet.
@@ -51,6 +53,7 @@ impl Beam {
             stepping: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             told: AtomicI64::new(UNTOLD),
+            watched: AtomicU32::new(0),
         }
     }
 
@@ -211,6 +214,11 @@ fn one_step<'py>(py: Attached<'py>, this: &Arc<Loop>, beam: &Beam) -> PyResult<'
         .spot
         .run(py, || helpers.call_method(c"step", &[&object]))?;
     let next = next.as_i64()?.unwrap_or(0);
+    // Before the end of the step is told: from then on the owner waits for this descriptor.
+    let generation = Visitors::generation(&object);
+    if beam.watched.swap(generation, Ordering::Relaxed) != generation {
+        tell_descriptor(beam, &object);
+    }
     if next == 0 {
         schedule(this);
     } else if beam.asked.swap(false, Ordering::AcqRel) || beam.told.load(Ordering::Relaxed) != next
@@ -231,10 +239,14 @@ fn object<'py>(py: Attached<'py>, this: &Arc<Loop>, beam: &Beam) -> PyResult<'py
     let _ = this.stopwatch.set(Visitors::stopwatch(&object));
     watch::look_after(this);
     *lock(&beam.object) = Some(Kept::new(object.clone()));
-    if let Some(fd) = Visitors::descriptor(&object) {
+    tell_descriptor(beam, &object);
+    Ok(object)
+}
+
+fn tell_descriptor(beam: &Beam, object: &Obj<'_>) {
+    if let Some(fd) = Visitors::descriptor(object) {
         tell(beam, atoms::py_loop_up(), fd.into());
     }
-    Ok(object)
 }
 
 /// Ends the tasks that are left, and the loop.
