@@ -25,6 +25,11 @@ def test_a_closed_loop_gives_its_descriptors_back() -> None:
     assert descriptors() == before
 
 
+def ended(child: int) -> int:
+    """Waits for a child; its exit code."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def in_child(body: object) -> None:
     """Runs in a forked child; its failure is a failure here."""
     child = os.fork()
@@ -34,8 +39,7 @@ def in_child(body: object) -> None:
         except BaseException:
             os._exit(1)
         os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert ended(child) == 0
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -95,4 +99,138 @@ def test_a_child_forked_inside_a_callback_does_not_run_the_rest() -> None:
     with os.fdopen(read) as pipe:
         assert "parent process" in pipe.read()
     assert status == 0
+    loop.close()
+
+
+class Answers(asyncio.Protocol):
+    """Answers whatever comes, forks the first time, and notes which process was here."""
+
+    def __init__(self, children: list[int], codes: list[int], notes: int) -> None:
+        self.children, self.codes, self.notes = children, codes, notes
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(b"answer")
+        if not self.children:
+            self.children.append(os.fork())
+            self.codes.extend(map(ended, filter(None, self.children)))
+        self.transport.write(b" of %d" % os.getpid())
+        os.write(self.notes, b"%d " % os.getpid())
+
+
+class Buffers(Answers, asyncio.BufferedProtocol):  # type: ignore[misc]
+    """The same, for data in a buffer of its own."""
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        self.buffer = bytearray(100)
+        return self.buffer
+
+    def buffer_updated(self, count: int) -> None:
+        self.data_received(self.buffer[:count])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("protocol", [Answers, Buffers])
+def test_a_child_forked_while_data_is_received_sends_and_serves_nothing(
+    protocol: type[Answers],
+) -> None:
+    children: list[int] = []
+    codes: list[int] = []
+    read, write = os.pipe()
+    loop = erlang.new_event_loop()
+    pairs = [socket.socketpair() for _ in range(3)]
+    transports = []
+    for mine, _ in pairs:
+        made = loop.create_connection(lambda: protocol(children, codes, write), sock=mine)
+        transports.append(loop.run_until_complete(made)[0])
+    for _, theirs in pairs:
+        theirs.send(b"question")
+    loop.call_later(0.05, loop.stop)
+    try:
+        loop.run_forever()
+    except RuntimeError as error:
+        if children[0]:
+            raise
+        os._exit(0 if "parent process" in str(error) else 1)
+    if not children[0]:
+        os._exit(2)
+    os.close(write)
+    assert codes == [0]
+    for transport in transports:
+        transport.close()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    for _, theirs in pairs:
+        with theirs, theirs.makefile("rb") as file:
+            assert file.read() == b"answer of %d" % os.getpid()
+    with os.fdopen(read) as pipe:
+        assert pipe.read().split() == [str(children[0])] + [str(os.getpid())] * 3
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_forked_while_a_datagram_is_received_takes_no_other() -> None:
+    children: list[int] = []
+    codes: list[int] = []
+    taken: list[bytes] = []
+    loop = erlang.new_event_loop()
+
+    class Forks(asyncio.DatagramProtocol):
+        def datagram_received(self, data: bytes, address: object) -> None:
+            taken.append(data)
+            if not children:
+                children.append(os.fork())
+                codes.extend(map(ended, filter(None, children)))
+
+    made = loop.create_datagram_endpoint(Forks, local_addr=("127.0.0.1", 0))
+    transport, _ = loop.run_until_complete(made)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as theirs:
+        for number in range(5):
+            theirs.sendto(b"%d" % number, transport.get_extra_info("sockname"))
+    loop.call_later(0.05, loop.stop)
+    try:
+        loop.run_forever()
+    except RuntimeError:
+        os._exit(len(taken) if children and not children[0] else 100)
+    if not children[0]:
+        os._exit(101)
+    # The child had one of them, and the parent all.
+    assert codes == [1]
+    assert len(taken) == 5
+    transport.close()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_forked_by_a_protocol_factory_accepts_nothing() -> None:
+    children: list[int] = []
+    codes: list[int] = []
+    made: list[int] = []
+    loop = erlang.new_event_loop()
+
+    def factory() -> asyncio.Protocol:
+        made.append(os.getpid())
+        if not children:
+            children.append(os.fork())
+            codes.extend(map(ended, filter(None, children)))
+        return asyncio.Protocol()
+
+    server = loop.run_until_complete(loop.create_server(factory, "127.0.0.1", 0))
+    address = server.sockets[0].getsockname()
+    peers = [socket.create_connection(address) for _ in range(5)]
+    loop.call_later(0.05, loop.stop)
+    try:
+        loop.run_forever()
+    except RuntimeError:
+        os._exit(len(made) if children and not children[0] else 100)
+    if not children[0]:
+        os._exit(101)
+    assert codes == [1]
+    assert len(made) == 5
+    server.close()
+    for peer in peers:
+        peer.close()
+    loop.run_until_complete(asyncio.sleep(0.01))
     loop.close()

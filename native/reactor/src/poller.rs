@@ -197,6 +197,11 @@ impl Poller {
         self.resets
     }
 
+    /// What the last wait brought is not looked at any more.
+    pub(crate) fn forget_events(&mut self) {
+        self.events.clear();
+    }
+
     /// Waits until something is ready or `timeout` nanoseconds have passed; `None` waits for ever.
     pub fn wait(&mut self, timeout: Option<u64>) -> io::Result<Waited> {
         self.events.clear();

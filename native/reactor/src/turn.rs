@@ -80,6 +80,9 @@ pub enum Outcome {
     Broken,
 }
 
+/// What was ready, set and watched.
+pub type Left<W, S> = (VecDeque<W>, Vec<W>, Vec<S>);
+
 /// What wakes this loop, as a type that posters can share.
 pub struct Alarm(Arc<Waker>);
 
@@ -197,8 +200,12 @@ impl<W, S> Reactor<W, S> {
     }
 
     /// Gives up everything that is ready, set or watched, for the caller to drop.
-    pub fn clear(&mut self) -> (VecDeque<W>, Vec<W>, Vec<S>) {
+    pub fn clear(&mut self) -> Left<W, S> {
         self.inbox.take(&mut self.ready);
+        self.take_all()
+    }
+
+    fn take_all(&mut self) -> Left<W, S> {
         self.ready.append(&mut self.urgent);
         self.ready.append(&mut self.due);
         let mut timers = Vec::with_capacity(self.timers.len());
@@ -379,9 +386,13 @@ impl<W, S> Reactor<W, S> {
         self.poller.close();
     }
 
-    /// After a fork: the epoll set is the parent's too, so the child takes one of its own.
-    pub fn part_from_parent(&mut self) -> io::Result<()> {
-        self.poller.reset()
+    /// After a fork: the epoll set is the parent's too, so the child takes one of its own. A turn that
+    /// is on its way finds nothing more to do: its work comes back, for the caller to keep. The inbox
+    /// stays as it is: a thread that the child does not have may hold its lock.
+    pub fn part_from_parent(&mut self) -> (Left<W, S>, io::Result<()>) {
+        self.poller.forget_events();
+        let left = self.take_all();
+        (left, self.poller.reset())
     }
 
     /// Whether everything that was posted or pushed so far has run.

@@ -41,6 +41,11 @@ impl Datagram {
         self.channel.let_go(py)
     }
 
+    /// This process is a child of the one whose endpoint it is.
+    pub(crate) fn part_from_parent(&self) {
+        self.channel.life.set(Life::Gone);
+    }
+
     pub(crate) fn lost<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         self.channel
             .lost(this, || self.channel.close_file(this.py()))

@@ -36,6 +36,10 @@ pub(super) fn accept<'py>(
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
         let attached = (!server.is_none()).then(|| server.clone());
         let made = factory.call(&[]);
+        if core.forked.get() {
+            // The connections are the parent's.
+            break;
+        }
         let made = made
             .and_then(|protocol| transport::accepted(this, connection, peer, &protocol, attached));
         if let Err(error) = made {

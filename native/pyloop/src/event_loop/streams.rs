@@ -52,16 +52,7 @@ impl LoopCore {
 
     /// Gives the socket objects of all transports back to their owners.
     pub(super) fn let_go_of_sockets(&self, py: Attached<'_>) {
-        let transports = self.reactor(|reactor| {
-            let loads = reactor.loads().filter_map(|source| match source {
-                Source::Stream(transport) | Source::Datagram(transport) => {
-                    Some(transport.0.obj(py))
-                }
-                Source::Callbacks(_) | Source::Waits(_) => None,
-            });
-            loads.collect::<Vec<_>>()
-        });
-        for transport in transports {
+        for transport in self.transports(py) {
             let done = if transport.is_exactly(&self.types.datagram.get(py)) {
                 Datagram::of(&transport).let_go(py)
             } else {
@@ -71,6 +62,30 @@ impl LoopCore {
                 error.unraisable(c"closing an event loop");
             }
         }
+    }
+
+    /// In a child of a fork: the connections are the parent's, and nothing is sent on them here.
+    pub(super) fn part_transports(&self, py: Attached<'_>) {
+        for transport in self.transports(py) {
+            if transport.is_exactly(&self.types.datagram.get(py)) {
+                Datagram::of(&transport).part_from_parent();
+            } else {
+                Stream::of(&transport).part_from_parent();
+            }
+        }
+    }
+
+    /// All transports that the loop watches.
+    fn transports<'py>(&self, py: Attached<'py>) -> Vec<Obj<'py>> {
+        self.reactor(|reactor| {
+            let loads = reactor.loads().filter_map(|source| match source {
+                Source::Stream(transport) | Source::Datagram(transport) => {
+                    Some(transport.0.obj(py))
+                }
+                Source::Callbacks(_) | Source::Waits(_) => None,
+            });
+            loads.collect()
+        })
     }
 
     /// The descriptor stands for this source no longer.

@@ -68,6 +68,11 @@ impl Stream {
         self.channel.lose(this, error);
     }
 
+    /// This process is a child of the one whose connection it is.
+    pub(crate) fn part_from_parent(&self) {
+        self.channel.life.set(Life::Gone);
+    }
+
     pub(crate) fn lost<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         self.channel.lost(this, || self.release(this))
     }
