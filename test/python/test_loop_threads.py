@@ -166,6 +166,103 @@ def test_closing_from_another_thread_loses_the_connection_once(hammer: Hammer) -
     loop.close()
 
 
+@pytest.mark.parametrize("method", ["close", "abort"])
+def test_closing_from_another_thread_wakes_a_loop_that_sleeps(method: str) -> None:
+    # asyncio's transports are not made for that.
+    loop = erlang.new_event_loop()
+    late: list[int] = []
+
+    class Tells(asyncio.Protocol):
+        def connection_lost(self, error: BaseException | None) -> None:
+            loop.stop()
+
+    mine, theirs = socket.socketpair()
+    with theirs:
+        transport, _ = loop.run_until_complete(loop.create_connection(Tells, sock=mine))
+        # Not by the loop's executor: that would wake the loop, too.
+        thread = threading.Timer(0.01, getattr(transport, method))
+        loop.call_soon(thread.start)
+        loop.call_later(20, late.append, 1)
+        loop.call_later(20, loop.stop)
+        loop.run_forever()
+        thread.join()
+    assert late == []
+    loop.close()
+
+
+STREAM = {
+    "write": [b"x"],
+    "writelines": [[b"x"]],
+    "write_eof": [],
+    "pause_reading": [],
+    "resume_reading": [],
+    "set_protocol": [asyncio.Protocol()],
+    "set_write_buffer_limits": [1],
+}
+
+
+@pytest.mark.parametrize("method", STREAM)
+def test_a_stream_in_use_refuses_other_threads(method: str) -> None:
+    # asyncio's own does what it is told, at some time or other.
+    loop = erlang.new_event_loop()
+
+    async def main() -> None:
+        mine, theirs = socket.socketpair()
+        transport, _ = await loop.create_connection(Echo, sock=mine)
+        reader, writer = await asyncio.open_connection(sock=theirs)
+        with pytest.raises(RuntimeError, match="Non-thread-safe operation"):
+            await asyncio.to_thread(getattr(transport, method), *STREAM[method])
+        # Nothing has come of it.
+        writer.write(b"question")
+        assert await reader.readexactly(8) == b"question"
+        writer.close()
+        await writer.wait_closed()
+        transport.close()
+
+    loop.run_until_complete(asyncio.wait_for(main(), 30))
+    loop.close()
+
+
+@pytest.mark.parametrize("method", ["sendto", "set_protocol", "set_write_buffer_limits"])
+def test_an_endpoint_in_use_refuses_other_threads(method: str) -> None:
+    loop = erlang.new_event_loop()
+    args: dict[str, list[Any]] = {"sendto": [b"x", ("127.0.0.1", 9)], "set_protocol": [None]}
+
+    async def main() -> None:
+        made = loop.create_datagram_endpoint(asyncio.DatagramProtocol, local_addr=("127.0.0.1", 0))
+        transport, _ = await made
+        with pytest.raises(RuntimeError, match="Non-thread-safe operation"):
+            await asyncio.to_thread(getattr(transport, method), *args.get(method, [1]))
+        transport.close()
+
+    loop.run_until_complete(asyncio.wait_for(main(), 30))
+    loop.close()
+
+
+def test_a_transport_whose_loop_rests_is_for_any_thread() -> None:
+    loop = erlang.new_event_loop()
+    mine, theirs = socket.socketpair()
+    with theirs:
+        transport, _ = loop.run_until_complete(loop.create_connection(Echo, sock=mine))
+        refused: list[BaseException] = []
+
+        def use() -> None:
+            try:
+                for method, args in STREAM.items():
+                    getattr(transport, method)(*args)
+                transport.close()
+            except BaseException as error:
+                refused.append(error)
+
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        assert refused == []
+        loop.run_until_complete(asyncio.sleep(0))
+        assert theirs.recv(10) == b"xx"
+        loop.close()
+
+
 def test_one_of_several_threads_runs_a_loop_and_the_others_are_told() -> None:
     # With asyncio's loop the first that is told makes it run in all the others.
     loop = erlang.new_event_loop()

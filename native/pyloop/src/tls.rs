@@ -257,8 +257,6 @@ impl Native for Tls {
     const NAME: &'static std::ffi::CStr = c"erlang._native._ErlangSSLTransport";
     const DOC: &'static std::ffi::CStr = c"A connection under TLS.";
     const ATTRIBUTES: Option<pyrt::attributes::At<Self>> = pyrt::attributes_at!(Tls, attributes);
-    /// OpenSSL does, and its object is for one thread at a time.
-    const LETS_GO: bool = true;
 
     fn methods() -> &'static [pyrt::module::Function] {
         &attributes::METHODS

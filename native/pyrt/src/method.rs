@@ -1,8 +1,8 @@
 //! Methods of native classes: how they are entered, and which thread may.
 //!
-//! With a GIL every attached thread may. Without one a method runs in a critical section of its object;
-//! if a loop's thread has the object to itself, others are refused there, or the call is sent to it. So
-//! they are with a GIL where a method lets go of it (`Native::LETS_GO`).
+//! A loop's thread has its transports to itself: the loop sleeps in the reactor without the GIL. Other
+//! threads are refused there, or the call is sent to the loop. Without a GIL a method also runs in a
+//! critical section of its object.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -12,7 +12,7 @@ use pyo3_ffi as ffi;
 use crate::module::Args;
 use crate::native::{Native, body, give};
 use crate::section::{locked, locked_both};
-use crate::{Attached, Borrowed, FREE_THREADED, Obj, PyResult, contain};
+use crate::{Attached, Borrowed, Obj, PyResult, contain};
 
 /// The body of a method: the instance, what it holds, the arguments.
 pub type Method<T> = for<'a, 'py> fn(&Obj<'py>, &T, &Args<'a, 'py>) -> PyResult<'py, Obj<'py>>;
@@ -62,9 +62,6 @@ pub unsafe fn enter<T: Native>(
         // SAFETY: the method descriptor has checked the class.
         let inner = unsafe { body::<T>(&this) };
         let run = || method(&this, inner, &args);
-        if !FREE_THREADED && !T::LETS_GO {
-            return run();
-        }
         let send = match access {
             Access::Open => return run(),
             Access::Anywhere => None,

@@ -37,10 +37,7 @@ pub trait Native: Sized + 'static {
         Obj::text(this.py(), &text)
     }
 
-    /// The methods let go of the GIL in the midst: even with one, only the governor's thread is in them.
-    const LETS_GO: bool = false;
-
-    /// The object whose thread alone may use the body, where there is no GIL: the loop of a transport.
+    /// The object whose thread alone may use the body: the loop of a transport.
     fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
         None
     }

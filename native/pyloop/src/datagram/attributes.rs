@@ -85,7 +85,6 @@ fn class<'py>(this: &Obj<'py>, _: &Datagram) -> Answer<'py> {
 fn sendto<'py>(this: &Obj<'py>, datagram: &Datagram, args: &Args<'_, 'py>) -> Answer<'py> {
     let data = args.want(0, "data")?;
     let to = args.get(1).or_else(|| args.keyword("addr"));
-    datagram.channel.core(args.py()).check_here(args.py())?;
     datagram.send(this, &data, to.as_deref())?;
     none(args)
 }

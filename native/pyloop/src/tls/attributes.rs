@@ -159,14 +159,12 @@ fn none<'py>(args: &Args<'_, 'py>) -> Answer<'py> {
 
 fn write<'py>(this: &Obj<'py>, tls: &Tls, args: &Args<'_, 'py>) -> Answer<'py> {
     let data = args.want(0, "data")?;
-    tls.core(args.py()).check_here(args.py())?;
     tls.write(this, &data)?;
     none(args)
 }
 
 fn writelines<'py>(this: &Obj<'py>, tls: &Tls, args: &Args<'_, 'py>) -> Answer<'py> {
     let pieces = args.want(0, "list_of_data")?.iter()?;
-    tls.core(args.py()).check_here(args.py())?;
     if tls.refuses() {
         tls.lost_write(args.py())?;
         return none(args);

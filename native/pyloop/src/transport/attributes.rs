@@ -89,7 +89,6 @@ fn class<'py>(this: &Obj<'py>, _stream: &Stream) -> Answer<'py> {
 
 pub(super) fn write<'py>(this: &Obj<'py>, stream: &Stream, args: &Args<'_, 'py>) -> Answer<'py> {
     let data = args.want(0, "data")?;
-    stream.channel.core(args.py()).check_here(args.py())?;
     stream.write(this, &data)?;
     none(args)
 }
@@ -101,7 +100,6 @@ pub(super) fn writelines<'py>(
     args: &Args<'_, 'py>,
 ) -> Answer<'py> {
     let pieces = args.want(0, "list_of_data")?.iter()?;
-    stream.channel.core(args.py()).check_here(args.py())?;
     let inside = stream.flags.inside.replace(true);
     let mut done = Ok(());
     while done.is_ok() {
