@@ -1,10 +1,12 @@
-"""The end of a loop and of its process: descriptors, fork."""
+"""The end of a loop and of its process: descriptors, fork, daemon threads."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -234,3 +236,67 @@ def test_a_child_forked_by_a_protocol_factory_accepts_nothing() -> None:
         peer.close()
     loop.run_until_complete(asyncio.sleep(0.01))
     loop.close()
+
+
+# Loops that are busy in every way when the interpreter exits: Python takes the GIL from them, or
+# does not give it back.
+BUSY = """
+import asyncio, functools, threading, time
+import erlang
+
+begun = threading.Barrier(5)
+
+def callbacks():
+    loop = erlang.new_event_loop()
+    def again():
+        loop.call_soon(again)
+    loop.call_soon(begun.wait)
+    loop.call_soon(again)
+    loop.run_forever()
+
+def blocks():
+    loop = erlang.new_event_loop()
+    def again():
+        time.sleep(0)
+        loop.call_soon(again)
+    loop.call_soon(begun.wait)
+    loop.call_soon(again)
+    loop.run_forever()
+
+def tasks():
+    async def main():
+        begun.wait()
+        while True:
+            await asyncio.sleep(0)
+    erlang.run(main())
+
+class Echo(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def data_received(self, data):
+        sum(range(100))
+        self.transport.write(data)
+
+def streams():
+    async def main():
+        server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        begun.wait()
+        while True:
+            writer.write(b"x")
+            await reader.readexactly(1)
+    erlang.run(main())
+
+for body in callbacks, blocks, tasks, streams:
+    threading.Thread(target=body, daemon=True).start()
+begun.wait()
+time.sleep(0.02)
+"""
+
+
+def test_the_interpreter_exits_while_loops_of_daemon_threads_are_busy() -> None:
+    for _ in range(10):
+        ended = subprocess.run(
+            [sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=60
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")

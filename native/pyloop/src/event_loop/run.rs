@@ -11,7 +11,7 @@ use pyrt::deferred::{Call, Deferrable, Scratch};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::running::{Pause, check_signals};
-use pyrt::{Attached, Obj, PyError, PyResult, section};
+use pyrt::{Attached, Obj, Parks, PyError, PyResult, section};
 use reactor::{Host, Key, Outcome, Readiness};
 
 use super::{LoopCore, LoopReactor, Source, Work};
@@ -271,6 +271,7 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
         core.owner.set(pyrt::thread::ident());
         Ok(owner)
     })?;
+    let _parks = Parks::here();
     let _here = crate::visit::runs_here(core.visitors());
     let mut driver = Driver {
         core,

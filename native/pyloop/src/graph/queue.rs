@@ -8,7 +8,7 @@ use std::sync::{Condvar, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyrt::fork::PerProcess;
-use pyrt::{Attached, Kept, interrupt, kept};
+use pyrt::{Attached, Kept, Parks, interrupt, kept};
 
 use super::nodes::Call;
 use super::stop::Stopping;
@@ -101,6 +101,7 @@ impl Queue {
 
     /// The body of a thread: until there is nothing to do for a while, or the end.
     pub fn work(&self, py: Attached<'_>, duty: Duty) {
+        let _parks = Parks::here();
         if duty == Duty::Errands
             && let Err(error) = interrupt::prepare(py)
         {

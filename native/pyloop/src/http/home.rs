@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 
 use pyrt::error::Builtin;
-use pyrt::{Attached, Member, Obj, PyError, PyResult};
+use pyrt::{Attached, Member, Obj, Parks, PyError, PyResult};
 
 use crate::event_loop::LoopCore;
 
@@ -20,9 +20,13 @@ pub struct Home {
 
 impl Home {
     pub fn new(event_loop: &Obj<'_>, loops: &crate::types::Types) -> Self {
+        let ours = event_loop.is_subtype(&loops.core.get(event_loop.py()));
+        if !ours {
+            Parks::for_good();
+        }
         Home {
             event_loop: Member::new(event_loop.clone()),
-            ours: event_loop.is_subtype(&loops.core.get(event_loop.py())),
+            ours,
             thread: pyrt::thread::ident(),
         }
     }
