@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 from contextlib import closing
@@ -480,3 +481,46 @@ def test_who_may_not_broadcast_is_told(loop: Loop) -> None:
         await close(silent, loud)
 
     run(loop, main)
+
+
+def link_local() -> tuple[str, int]:
+    """An address of this machine that counts on one interface only, and the interface's number."""
+    with open("/proc/net/if_inet6") as file:
+        for line in file:
+            address, number, _, scope, *_ = line.split()
+            if scope == "20":
+                groups = [address[place : place + 4] for place in range(0, 32, 4)]
+                return ":".join(groups), int(number, 16)
+    pytest.skip("no interface has a link-local address")
+
+
+def test_a_datagram_by_an_interface_that_is_gone_ends_no_loop(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, number = link_local()
+
+    def gone(index: int) -> str:
+        raise OSError(errno.ENXIO, "No such device or address")
+
+    monkeypatch.setattr(socket, "if_indextoname", gone)
+
+    async def main() -> None:
+        got: asyncio.Future[tuple[bytes, Any]] = loop.create_future()
+
+        class Receives(asyncio.DatagramProtocol):
+            def datagram_received(self, data: bytes, address: Any) -> None:
+                got.set_result((data, address))
+
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as mine:
+            mine.bind((host, 0, 0, number))
+            mine.setblocking(False)
+            transport, _ = await loop.create_datagram_endpoint(Receives, sock=mine)
+            with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as theirs:
+                theirs.bind((host, 0, 0, number))
+                theirs.sendto(b"x", mine.getsockname())
+                data, address = await asyncio.wait_for(got, 20)
+                assert data == b"x"
+                assert address[1:] == theirs.getsockname()[1:]
+            transport.close()
+
+    loop.run_until_complete(main())

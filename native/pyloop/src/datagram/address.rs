@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
+use pyrt::error::Builtin;
 use pyrt::{Attached, Member, Obj, PyResult};
 
 const PLACES: usize = 16;
@@ -103,8 +104,12 @@ pub(crate) fn make(py: Attached<'_>, address: SocketAddr) -> PyResult<'_, Obj<'_
             let scope = Obj::int(py, i64::from(v6.scope_id()))?;
             if v6.scope_id() != 0 {
                 let sockets = pyrt::call::import_c(py, c"socket")?;
-                let name = sockets.call_method(c"if_indextoname", &[&scope])?;
-                host = format!("{host}%{}", name.display());
+                let name = match sockets.call_method(c"if_indextoname", &[&scope]) {
+                    // The interface is gone. As the system's own functions print it.
+                    Err(error) if error.is_a(Builtin::OSError) => scope.display(),
+                    name => name?.display(),
+                };
+                host = format!("{host}%{name}");
             }
             let flow = Obj::int(py, i64::from(v6.flowinfo()))?;
             let host = Obj::text(py, &host)?;
