@@ -255,8 +255,12 @@ impl LoopCore {
         self.stale.store(stale + 1, Ordering::Relaxed);
     }
 
-    /// Drops all that waits in the loop, outside of any borrow: it may run Python.
+    /// Drops all that waits in the loop, outside of any borrow: it may run Python. In a child of a fork it
+    /// is the parent's, and a thread that the child does not have may hold the lock of the inbox.
     fn drop_all(&self) {
+        if self.forked.get() {
+            return;
+        }
         drop(self.reactor(LoopReactor::clear));
         drop(self.guests.take());
         self.io.keys.borrow_mut().clear();
@@ -267,7 +271,9 @@ impl LoopCore {
     fn end(&self) {
         self.drop_all();
         self.tasks.options.set(None);
-        self.reactor(LoopReactor::close);
+        if !self.forked.get() {
+            self.reactor(LoopReactor::close);
+        }
     }
 
     /// This process is a child: the loop is the parent's, and so is what it watches. A turn that is on
@@ -350,7 +356,9 @@ impl Native for LoopCore {
 
 impl Drop for LoopCore {
     fn drop(&mut self) {
-        self.post.stop();
+        if !self.forked.get() {
+            self.post.stop();
+        }
         self.drop_all();
         // SAFETY: made by `Box::into_raw` in `new`; nobody else has the loop any more.
         drop(unsafe { Box::from_raw(self.reactor) });
