@@ -8,6 +8,8 @@ mod chunked;
 mod config;
 mod connection;
 mod forwarded;
+#[cfg(test)]
+mod fuzz;
 mod head;
 mod home;
 mod incoming;

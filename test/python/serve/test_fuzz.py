@@ -1,4 +1,4 @@
-"""A fuzzer of HTTP and of WebSocket frames, bounded and seeded.
+"""A fuzzer of HTTP and of WebSocket frames, bounded and seeded, over real connections.
 
 It prints its seed; `FUZZ_SEED=7` repeats a run, and `FUZZ_CASES=100000` makes it longer. h11 reads
 the same bytes: what we serve, it must understand in the same way, or a proxy could be deceived.
@@ -16,8 +16,10 @@ from typing import Any
 import h11
 import pytest
 
+from http_fuzz.grammar import LIMIT, mutant, pieces, request
+from http_fuzz.ours import Recorder
+
 CASES = int(os.environ.get("FUZZ_CASES", "400"))
-LIMIT = b"\r\n\r\n"
 
 
 @pytest.fixture
@@ -25,75 +27,6 @@ def chance() -> random.Random:
     seed = int(os.environ.get("FUZZ_SEED", secrets.randbelow(1 << 32)))
     print(f"FUZZ_SEED={seed}")
     return random.Random(seed)
-
-
-class Recorder:
-    """An application that keeps what it was asked, and answers with the body."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, bytes, bytes]] = []
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body, more = b"", True
-        while more:
-            event = await receive()
-            if event["type"] == "http.disconnect":
-                return
-            body += event["body"]
-            more = event["more_body"]
-        target = scope["raw_path"]
-        if scope["query_string"]:
-            target += b"?" + scope["query_string"]
-        self.seen.append((scope["method"], target, body))
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": body})
-
-
-METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "X-OWN"]
-
-
-def word(chance: random.Random) -> bytes:
-    return bytes(chance.choices(b"abcxyzABCXYZ0189-_.", k=chance.randrange(1, 12)))
-
-
-def request(chance: random.Random) -> tuple[bytes, tuple[str, bytes, bytes]]:
-    """A request as it should be, and what the application must see of it."""
-    method = chance.choice(METHODS)
-    target = b"/" + b"/".join(word(chance) for _ in range(chance.randrange(3)))
-    if chance.random() < 0.3:
-        target += b"?" + word(chance) + b"=" + word(chance)
-    body = b"" if method == "GET" else bytes(chance.choices(b"body\r\n 0:", k=chance.randrange(60)))
-    headers = [(b"Host", word(chance))]
-    headers += [(b"X-" + word(chance), word(chance)) for _ in range(chance.randrange(4))]
-    if not body and chance.random() < 0.5:
-        data = b""
-    elif chance.random() < 0.5:
-        headers.append((b"Content-Length", b"%d" % len(body)))
-        data = body
-    else:
-        headers.append((b"Transfer-Encoding", b"chunked"))
-        data = chunked(chance, body)
-    chance.shuffle(headers)
-    lines = [b"%s %s HTTP/1.1" % (method.encode(), target)]
-    lines += [
-        b"%s:%s%s" % (name, chance.choice([b"", b" ", b"\t "]), text) for name, text in headers
-    ]
-    return b"\r\n".join(lines) + LIMIT + data, (method, target, body)
-
-
-def chunked(chance: random.Random, body: bytes) -> bytes:
-    out, at = b"", 0
-    while at < len(body):
-        piece = body[at : at + chance.randrange(1, 20)]
-        at += len(piece)
-        size = chance.choice([b"%x", b"%X", b"0%x"]) % len(piece)
-        out += size + chance.choice([b"", b"", b";note=1"]) + b"\r\n" + piece + b"\r\n"
-    return out + b"0\r\n" + chance.choice([b"", b"", b"X-Trailer: t\r\n"]) + b"\r\n"
-
-
-def pieces(chance: random.Random, data: bytes) -> list[bytes]:
-    cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.randrange(5)))
-    return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
 async def speak(peer: Any, parts: list[bytes]) -> bytes:
@@ -132,35 +65,6 @@ def test_requests_in_any_pieces_are_answered_in_their_order(our_host, chance):
                 peer.wires.remove(wire)
 
     our_host.run(main)
-
-
-TRICKS = [
-    b"\r", b"\n", b"\r\n", b":", b" ", b"\t", b"\x00", b"0", b",", b";", b"\xff", b"\x0b", b"%",
-    b"Content-Length: 3\r\n", b"Content-Length: 0\r\n", b"Transfer-Encoding: chunked\r\n",
-    b"Transfer-Encoding: identity\r\n", b"Transfer-Encoding : chunked\r\n", b" chunked", b"@", b"#",
-    b"Host: other\r\n", b"Connection: close\r\n", b"Expect: 100-continue\r\n", b" HTTP/1.0",
-    b"\r\n\r\n", b"0\r\n\r\n", b"GET /smuggled HTTP/1.1\r\nHost: s\r\n\r\n",
-]  # fmt: skip
-
-
-def mutant(chance: random.Random, data: bytes) -> bytes:
-    out = bytearray(data)
-    for _ in range(chance.randrange(1, 5)):
-        at = chance.randrange(len(out) + 1)
-        action = chance.randrange(4)
-        if action == 0 and at < len(out):
-            out[at] = chance.randrange(256)
-        elif action == 1:
-            del out[at : at + chance.randrange(1, 8)]
-        elif action == 2:
-            end = at + chance.randrange(1, 30)
-            out[at:at] = out[at:end]
-        else:
-            # Most tricks are worth something at the start of a line.
-            line = out.find(b"\n", at) + 1
-            at = line if line and chance.random() < 0.6 else at
-            out[at:at] = chance.choice(TRICKS)
-    return bytes(out)
 
 
 def understood(data: bytes) -> tuple[list[tuple[str, bytes, bytes]], bool]:

@@ -110,12 +110,15 @@ fn has_end(data: &[u8]) -> bool {
 
 /// Where the version begins, in a first line that has some version of HTTP as its third and last word.
 fn version(data: &[u8]) -> Option<usize> {
-    let line = data.split(|byte| *byte == b'\r' || *byte == b'\n').next()?;
+    // Empty lines before it are skipped, as httparse does.
+    let is_end = |byte: &u8| *byte == b'\r' || *byte == b'\n';
+    let start = data.iter().position(|byte| !is_end(byte))?;
+    let line = data[start..].split(is_end).next()?;
     let mut words = line.split(|byte| *byte == b' ');
     let (method, target, word) = (words.next()?, words.next()?, words.next()?);
     let well = words.next().is_none()
         && matches!(word, [b'H', b'T', b'T', b'P', b'/', rest @ ..] if is_version(rest));
-    well.then_some(method.len() + target.len() + 2)
+    well.then_some(start + method.len() + target.len() + 2)
 }
 
 /// The begin of two digits with a dot between.
@@ -171,7 +174,7 @@ fn judge(method: &str, modern: bool, headers: &[Header<'_>]) -> Result<Facts, u1
         is_head: method == "HEAD",
         trailers: false,
     };
-    let (mut hosts, mut upgrade, mut upgrades) = (0, false, false);
+    let (mut hosts, mut upgrade, mut upgrades, mut closes) = (0, false, false, false);
     for header in headers {
         let name = header.name;
         match name.len() {
@@ -189,7 +192,7 @@ fn judge(method: &str, modern: bool, headers: &[Header<'_>]) -> Result<Facts, u1
             10 if name.eq_ignore_ascii_case("connection") => {
                 for word in header.value.split(|byte| *byte == b',') {
                     if is(word, "close") {
-                        facts.keep_alive = false;
+                        closes = true;
                     } else if is(word, "keep-alive") && !modern {
                         facts.keep_alive = true;
                     } else if is(word, "upgrade") {
@@ -218,6 +221,8 @@ fn judge(method: &str, modern: bool, headers: &[Header<'_>]) -> Result<Facts, u1
     if hosts > 1 || (modern && hosts == 0) {
         return Err(400);
     }
+    // Whatever stands beside it (RFC 9112, 9.3).
+    facts.keep_alive &= !closes;
     facts.websocket = modern && upgrade && upgrades && method == "GET";
     Ok(facts)
 }
@@ -284,6 +289,32 @@ mod tests {
         let gzip = b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
         assert_eq!(facts(gzip), Err(501));
         assert_eq!(facts(b"GET / HTTP/2.0\r\nHost: a\r\n\r\n"), Err(505));
+    }
+
+    #[test]
+    fn a_connection_that_is_to_close_is_not_kept_whatever_stands_beside_it() {
+        let kept = |lines: &str| {
+            let data = format!("GET / HTTP/1.0\r\n{lines}\r\n");
+            facts(data.as_bytes()).map(|facts| facts.map(|facts| facts.keep_alive))
+        };
+        assert_eq!(kept("Connection: keep-alive\r\n"), Ok(Some(true)));
+        for close in [
+            "Connection: close, keep-alive\r\n",
+            "Connection: keep-alive, close\r\n",
+            "Connection: close\r\nConnection: keep-alive\r\n",
+        ] {
+            assert_eq!(kept(close), Ok(Some(false)), "{close}");
+        }
+    }
+
+    #[test]
+    fn a_later_minor_version_is_read_as_one_one_after_empty_lines_too() {
+        for lines in ["", "\r\n", "\r\n\r\n"] {
+            let data = format!("{lines}GET / HTTP/1.2\r\nHost: a\r\n\r\n");
+            assert_eq!(facts(data.as_bytes()), Err(505), "{lines:?}");
+            let copy = as_one_one(data.as_bytes()).unwrap_or_default();
+            assert!(matches!(facts(&copy), Ok(Some(_))), "{lines:?}");
+        }
     }
 
     #[test]

@@ -241,7 +241,7 @@ fn split<'a>(head: &Head<'a>) -> Option<Target<'a>> {
     let rest = &target[scheme.len()..];
     let (host, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     // A name or password before the host is for whoever wants to look like another (RFC 9110, 4.2.4).
-    if host.is_empty() || host.starts_with(':') || host.contains('@') {
+    if host.is_empty() || host.starts_with(':') || !host.bytes().all(is_of_host) {
         return None;
     }
     Some(match rest.strip_prefix('?') {
@@ -253,6 +253,11 @@ fn split<'a>(head: &Head<'a>) -> Option<Target<'a>> {
         None if rest.is_empty() => origin("/", Some(host)),
         None => origin(rest, Some(host)),
     })
+}
+
+/// Whether a host with its port may have this byte (RFC 3986, 3.2.2).
+fn is_of_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
 }
 
 fn origin<'a>(target: &'a str, host: Option<&'a str>) -> Target<'a> {
@@ -401,6 +406,8 @@ mod tests {
             "http:///a",
             "http://:80/",
             "http://u@h/",
+            "http://h\\a/b",
+            "http://h\"/",
         ] {
             assert_eq!(get(bad), None, "{bad}");
         }

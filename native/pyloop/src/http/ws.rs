@@ -17,6 +17,8 @@ use super::scope;
 
 mod deflate;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod handshake;
 mod send;
 
