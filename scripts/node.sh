@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# Starts a node with the application on its path: the tour, a shell, a benchmark, the soak.
+# Starts a node with the application on its path: the tour, a shell, a benchmark.
 
 # prepare_node PURPOSE: sets up and builds for one Python, and leaves it selected.
 prepare_node() {
@@ -132,32 +132,4 @@ list_benches() {
         bench_file=${bench_file##*/bench_}
         say "  ${bench_file%.*}"
     done
-}
-
-dev_soak() {
-    soak_calls=${words%%"$newline"*}
-    if [ "$soak_calls" = redis ]; then
-        soak_redis "${words#*"$newline"}"
-        return
-    fi
-    soak_calls=$(printf '%s' "${soak_calls:-10000000}" | tr -d _)
-    case $soak_calls in
-        *[!0-9]*) usage_error "soak takes a number of calls, not '$soak_calls'" ;;
-    esac
-    [ -f bench/bench_soak.erl ] || die "there is no bench/bench_soak.erl"
-    prepare_node build
-    step_or_exit "benchmarks" build-bench compile_bench
-    run_bench soak "$soak_calls"
-}
-
-# Commands with words of their own against a redis-server: each must get its own back.
-soak_redis() {
-    soak_commands=$(printf '%s' "${1%%"$newline"*}" | tr -d _)
-    case $soak_commands in
-        '' | redis) soak_commands=10000000 ;;
-        *[!0-9]*) usage_error "soak redis takes a number of commands, not '$soak_commands'" ;;
-    esac
-    setup bench_redis
-    REDIS_SOAK=$soak_commands cargo test --release --target-dir target/soak -p dag --test redis_model \
-        a_real_server -- --nocapture
 }

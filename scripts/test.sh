@@ -93,6 +93,15 @@ needs_wheel() {
     wanted python || { [ "$1" = all ] && wanted cpython; }
 }
 
+# Tests that are named are not those of the soak, unless their name says so.
+needs_soak() {
+    wanted ct || wanted python || return 1
+    case $want_suites$want_files in
+        '' | *soak* | *test/python/serve"$newline"* | *test/python"$newline"*) return 0 ;;
+    esac
+    return 1
+}
+
 # plan_builds all|smoke, for the selected Python: nobody waits for the link of a library that is tested for a minute.
 plan_builds() {
     plan_profile=$profile
@@ -110,6 +119,10 @@ plan_builds() {
         # After the node's library, from which it takes what both are made of.
         task "wheel-$py_tag" "venv-$py_tag nif-$py_tag" build_for "$py_tag" "$plan_profile" wheel
     fi
+    # The clients of the soak, which share crates with the node's library.
+    if [ "$1" = all ] && needs_soak; then
+        task "soak-$py_tag" "nif-$py_tag" build_for "$py_tag" "$plan_profile" soak
+    fi
 }
 
 # plan_runs all|smoke, for the selected Python.
@@ -118,12 +131,12 @@ plan_runs() {
     if wanted ct; then
         rm -rf "_build/test/claims-$py_tag"
         for plan_runner in $ct_runners; do
-            task "ct-$py_tag-$plan_runner" "$node_needs suites venv-$py_tag" \
+            task "ct-$py_tag-$plan_runner" "$node_needs suites venv-$py_tag soak-$py_tag" \
                 run_for "$py_tag" test_ct "$1" "$py_tag" "$plan_runner"
             several_suites "$1" || break
         done
     fi
-    ! wanted python || task "python-$py_tag" "wheel-$py_tag" run_for "$py_tag" test_python "$1"
+    ! wanted python || task "python-$py_tag" "wheel-$py_tag soak-$py_tag" run_for "$py_tag" test_python "$1"
     [ "$1" = all ] || return 0
     ! wanted rust || task "rust-$py_tag" "nif-$py_tag" run_for "$py_tag" test_rust
     ! wanted cpython || task "cpython-$py_tag" "wheel-$py_tag" run_for "$py_tag" test_cpython
@@ -167,13 +180,14 @@ select_row() {
     [ "$1" = "$py_tag" ] && [ -f "$venv/requirements-test" ] || venv=''
 }
 
-# build_for TAG PROFILE nif|erlang|loader|suites|packages|wheel: what does not build is one failure.
+# build_for TAG PROFILE nif|erlang|loader|suites|packages|wheel|soak: what does not build is one failure.
 build_for() {
     select_row "$1"
     profile=$2
     case $3 in
         packages) use_venv test ;;
         wheel) install_wheel ;;
+        soak) step "clients of the soak" "build-soak-$py_tag" make_soak ;;
         suites) step "Common Test suites" build-suites rebar3 ct --compile_only true ;;
         *) "build_$3" ;;
     esac || {
@@ -186,6 +200,8 @@ build_for() {
 # run_for TAG|VERSION FUNCTION [ARG…]
 run_for() {
     select_row "$1"
+    PY_TEST_SOAK="$root/$(built "$py_tag" soak)"
+    export PY_TEST_SOAK
     shift
     "$@"
 }
