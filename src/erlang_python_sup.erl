@@ -21,6 +21,7 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         %% Starts Python itself, or stops the start with a sentence.
         (worker(py_runtime, [Config]))#{shutdown => Stop + 1000},
         worker(py_logger, []),
+        worker(py_printer, []),
         worker(py_courier, []),
         worker(py_callback, [Config]),
         pool(main, Workers),

@@ -59,7 +59,7 @@ own() ->
     end.
 
 new_own(Self) ->
-    case py_nif:slot_new(group_leader()) of
+    case py_nif:slot_new(py_printer:local(group_leader())) of
         none ->
             %% Not kept: the application may be started yet.
             {Self, none, default};

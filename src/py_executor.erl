@@ -57,7 +57,7 @@ leave(Slot) ->
     end.
 
 serve({py_callback, Id, Name, Args, Caller, Leader, About}, Slot) ->
-    ok = borrow(Leader),
+    ok = borrow(Leader, Slot),
     ok = py_about:adopt(About),
     {Ok, Bytes, Encoded} = answer(Name, Args, Caller),
     ok = clean(),
@@ -87,13 +87,20 @@ flush() ->
     after 0 -> ok
     end.
 
-%% Output of the function goes where the caller's goes.
-borrow(undefined) ->
-    ok;
-borrow(Leader) ->
+%% Output of the function goes where the caller's goes, and so does what Python prints for the function. For a
+%% thread that runs for nobody that is where the application's goes, not where the last caller's went.
+borrow(undefined, Slot) ->
+    case process_info(whereis(py_callback), group_leader) of
+        {group_leader, Leader} -> borrow(Leader, Slot);
+        undefined -> ok
+    end;
+borrow(Leader, Slot) ->
     case group_leader() of
-        Leader -> ok;
-        _ -> true = group_leader(Leader, self()), ok
+        Leader ->
+            ok;
+        _ ->
+            true = group_leader(Leader, self()),
+            py_nif:slot_leader(Slot, Leader)
     end.
 
 %% The bytes may name objects, which live as long as the term does: it is kept until it was answered.

@@ -3,8 +3,8 @@
 %% Place: the end of the way of a log record: `erlang._logging' in Python → the native sink → one
 %% message `{py_log, Level, Name, Message, Meta, About}' → here → the handlers of `logger'.
 %% Process: one registered server; the handlers run in it, so a slow one slows only this process.
-%% Never: lets its mailbox grow without end: past 10 000 waiting records the oldest are dropped,
-%% counted, and the count is logged (I8).
+%% Never: lets its mailbox grow without end: with 10 000 records waiting here Python's threads drop further
+%% ones; they are counted, and the count is logged (I8).
 -module(py_logger).
 
 -behaviour(gen_server).
@@ -28,8 +28,6 @@
 -type info() :: #{logged := non_neg_integer(), dropped := non_neg_integer()}.
 
 -type state() :: info().
-
--define(MAX_WAITING, 10_000).
 
 -spec start_link() -> gen_server:start_ret().
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
@@ -97,53 +95,37 @@ handle_cast(Request, State) ->
 handle_info({py_log, Level, Name, Message, Meta, About}, #{logged := Logged} = State) when
     is_integer(Level), is_binary(Name), is_binary(Message), is_map(Meta), is_binary(About) orelse About =:= undefined
 ->
-    ok = write(Level, Name, Message, Meta, About),
-    {noreply, shed(State#{logged := Logged + 1})};
-handle_info({io_reply, py_log, _}, State) ->
-    %% What Python printed was written in the name of this process.
-    {noreply, State};
+    Dropped = write(Level, Name, Message, Meta, About),
+    {noreply, told(Dropped, State#{logged := Logged + 1})};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).
 
+%% Gives the number of records that were dropped before it.
 write(Level, Name, Message, Meta, About) ->
-    logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta, About)).
+    ok = logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta, About)),
+    py_nif:logged(byte_size(Message)).
 
 %% Logs the records that wait in the mailbox of the calling process.
 -spec drain() -> ok.
 drain() ->
     receive
         {py_log, Level, Name, Message, Meta, About} ->
-            ok = write(Level, Name, Message, Meta, About),
+            _ = write(Level, Name, Message, Meta, About),
             drain()
     after 0 -> ok
     end.
 
-%% Looked at once per record: only while records come can the queue have grown.
-shed(#{dropped := Dropped} = State) ->
-    {message_queue_len, Waiting} = process_info(self(), message_queue_len),
-    case Waiting > ?MAX_WAITING of
-        true ->
-            %% Down to half, else every further record would cost a warning of its own.
-            Count = drop(Waiting - ?MAX_WAITING div 2, 0),
-            ok = logger:log(
-                warning,
-                "~b log records of Python were dropped: they came faster than the handlers of "
-                "logger take them. Raise the level of the noisy Python logger.",
-                [Count],
-                #{domain => [python]}
-            ),
-            State#{dropped := Dropped + Count};
-        false ->
-            State
-    end.
-
-drop(0, Count) ->
-    Count;
-drop(Left, Count) ->
-    receive
-        {py_log, _, _, _, _, _} -> drop(Left - 1, Count + 1)
-    after 0 -> Count
-    end.
+told(0, State) ->
+    State;
+told(Count, #{dropped := Dropped} = State) ->
+    ok = logger:log(
+        warning,
+        "~b log records of Python were dropped: they came faster than the handlers of "
+        "logger take them. Raise the level of the noisy Python logger.",
+        [Count],
+        #{domain => [python]}
+    ),
+    State#{dropped := Dropped + Count}.
 
 %% The caller's own, under that of the record.
 -spec metadata(binary(), meta(), about()) -> logger:metadata().

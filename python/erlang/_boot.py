@@ -29,7 +29,7 @@ def start() -> None:
     _threads_outlive_calls()
     _trace.install()
     _fork.install()
-    _stdio.install(_node.write, _node.write, _node.line_begun)
+    _stdio.install(_write, _write, _node.line_begun)
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed
     sys.unraisablehook = _unraisable
@@ -77,7 +77,22 @@ def _route(to_logger: bool) -> None:
     if to_logger:
         _stdio.install(_printed, _complained, _node.line_begun)
     else:
-        _stdio.install(_node.write, _node.write, _node.line_begun)
+        _stdio.install(_write, _write, _node.line_begun)
+
+
+def _write(text: str) -> None:
+    """To the caller's group leader. A thread waits for one that is behind, a loop does not."""
+    if not _node.write(text):
+        _node.write_behind(text, not _runs_loop())
+
+
+def _runs_loop() -> bool:
+    """Whether an event loop runs in this thread, be it asyncio's or Trio's."""
+    running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
+    if running is not None and running() is not None:
+        return True
+    lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
+    return lowlevel is not None and bool(lowlevel.in_trio_run())
 
 
 def set_environment(variables: list[tuple[bytes, bytes | None]]) -> None:

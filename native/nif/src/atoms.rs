@@ -33,6 +33,7 @@ rustler::atoms! {
     py_leave,
     py_worker_down,
     py_log,
+    py_printed,
     relay,
     forward,
     io_request,

@@ -139,7 +139,7 @@ pub fn dispatch(
         id,
         name: name.to_owned(),
         args: args.to_vec(),
-        caller: current.map(|current| (*current.slot.pid(), *current.slot.group_leader())),
+        caller: current.map(|current| (*current.slot.pid(), *current.slot.leader().pid())),
         about: current.and_then(|current| current.ticket.about().cloned()),
     };
     loop {

@@ -9,18 +9,71 @@ use crate::out::{EMPTY_MAP, write_atom, write_binary, write_int, write_tuple};
 use crew::sync::lock;
 use rustler::LocalPid;
 
-use crate::atoms;
-use crate::erts::{MsgEnv, Raw};
+use crate::erts::MsgEnv;
 use crate::failure::Failure;
 
-static LOGGER: Mutex<Option<LocalPid>> = Mutex::new(None);
+static LOGGER: Mutex<Logger> = Mutex::new(Logger::new(None));
+
+/// The process that has the records logged, and how far it is behind.
+struct Logger {
+    pid: Option<LocalPid>,
+    records: usize,
+    bytes: usize,
+    /// Those that were not sent since the last time it was told.
+    dropped: usize,
+    dropping: bool,
+}
+
+/// So much may wait for it; then records are dropped until it has caught up with half of that.
+const MOST_RECORDS: usize = 10_000;
+const MOST_BYTES: usize = 32 << 20;
 
 thread_local! {
     static ENV: RefCell<MsgEnv> = RefCell::new(MsgEnv::new());
 }
 
 pub fn set(pid: LocalPid) {
-    *lock(&LOGGER) = Some(pid);
+    *lock(&LOGGER) = Logger::new(Some(pid));
+}
+
+/// A record of `bytes` was logged. Gives the number of those that were dropped, once the end of a flood is near.
+pub fn logged(bytes: usize) -> usize {
+    lock(&LOGGER).taken(bytes)
+}
+
+impl Logger {
+    const fn new(pid: Option<LocalPid>) -> Self {
+        Logger {
+            pid,
+            records: 0,
+            bytes: 0,
+            dropped: 0,
+            dropping: false,
+        }
+    }
+
+    /// Where to send a record of `bytes`, if it may be sent.
+    fn admit(&mut self, bytes: usize) -> Option<LocalPid> {
+        let pid = self.pid?;
+        self.dropping |= self.records >= MOST_RECORDS || self.bytes >= MOST_BYTES;
+        if self.dropping {
+            self.dropped += 1;
+            return None;
+        }
+        self.records += 1;
+        self.bytes += bytes;
+        Some(pid)
+    }
+
+    fn taken(&mut self, bytes: usize) -> usize {
+        self.records = self.records.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if self.records > MOST_RECORDS / 2 || self.bytes > MOST_BYTES / 2 {
+            return 0;
+        }
+        self.dropping = false;
+        std::mem::take(&mut self.dropped)
+    }
 }
 
 /// Python's numbers for a warning and an error.
@@ -29,7 +82,9 @@ const WARNING: i64 = 30;
 
 /// `{py_log, Level, Logger, Message, Meta, About}`; `meta` is an encoded small map.
 pub fn record(level: i64, logger: &str, message: &str, meta: &[u8], about: Option<&[u8]>) {
-    let Some(to) = *lock(&LOGGER) else { return };
+    let Some(to) = lock(&LOGGER).admit(message.len()) else {
+        return;
+    };
     let mut out = vec![131];
     write_tuple(&mut out, 6);
     write_atom(&mut out, "py_log");
@@ -41,7 +96,9 @@ pub fn record(level: i64, logger: &str, message: &str, meta: &[u8], about: Optio
         Some(about) => write_binary(&mut out, about),
         None => write_atom(&mut out, "undefined"),
     }
-    send_bytes(&to, &out);
+    if !send_bytes(&to, &out) {
+        logged(message.len());
+    }
 }
 
 /// A task keeps its loop from all else: said as asyncio does.
@@ -63,6 +120,24 @@ pub fn cast_failed(failure: &Failure<'_>) {
     };
     // An empty map.
     record(ERROR, "erlang", &text, &EMPTY_MAP, None);
+}
+
+/// Output to a group leader is dropped. Its pid in the words of Erlang, which has none for it on our threads.
+pub fn leader_is_behind(pid: &LocalPid) {
+    let bytes = with_env(|env| env.encode_pid(pid)).unwrap_or_default();
+    // The number, the serial and the creation are the last of it, four bytes each.
+    let words: Vec<u32> = bytes
+        .rchunks_exact(4)
+        .take(3)
+        .map(|word| word.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)))
+        .collect();
+    let name = match words[..] {
+        [_, serial, number] => format!(" <0.{number}.{serial}>"),
+        _ => String::new(),
+    };
+    warning(&format!(
+        "the group leader{name} does not keep up: output of Python is dropped until it does"
+    ));
 }
 
 /// A failure that nobody waits to hear of.
@@ -93,24 +168,4 @@ pub fn with_env<T>(body: impl FnOnce(&mut MsgEnv) -> T) -> T {
         env.clear();
         value
     })
-}
-
-/// An output request to a group leader. The answer goes to the logger process, which drops it.
-pub fn write_chars(leader: &LocalPid, text: &str) {
-    let Some(from) = *lock(&LOGGER) else { return };
-    with_env(|env| {
-        let chars = env.binary(text.as_bytes());
-        let request = env.tuple(&[
-            Raw::atom(atoms::put_chars()),
-            Raw::atom(atoms::unicode()),
-            chars,
-        ]);
-        let message = env.tuple(&[
-            Raw::atom(atoms::io_request()),
-            Raw::pid(&from),
-            Raw::atom(atoms::py_log()),
-            request,
-        ]);
-        env.send(leader, message);
-    });
 }

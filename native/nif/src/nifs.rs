@@ -14,6 +14,7 @@ use crate::erts::binary_of;
 use crate::executor::{self, Next};
 use crate::failure::BUILT_IN;
 use crate::job::TicketRef;
+use crate::leader::{self, Leader};
 use crate::refs::ObjectRef;
 use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
@@ -54,7 +55,7 @@ fn start(
     switch_us: u64,
     leader: LocalPid,
 ) -> Result<(), String> {
-    runtime::set_home(env.pid(), leader);
+    runtime::set_home(env.pid(), leader::of(env, leader));
     runtime::start(Settings {
         program,
         package,
@@ -85,12 +86,14 @@ fn python_version() -> String {
     pyrt::embed::version()
 }
 
-/// The manager of callbacks may be gone: `undefined`.
+/// The manager of callbacks may be gone, and so may be who hears of output: `undefined`.
 #[rustler::nif]
 fn set_process(what: Term<'_>, pid: Term<'_>) -> NifResult<Atom> {
     match what.atom_to_string()?.as_str() {
         "courier" => courier::set(pid.decode()?),
         "logger" => log::set(pid.decode()?),
+        "printer" if pid.is_atom() => leader::set_printer(None),
+        "printer" => leader::set_printer(Some(pid.decode()?)),
         "callback" if pid.is_atom() => executor::set_manager(None),
         "callback" => executor::set_manager(Some(pid.decode()?)),
         _ => return Err(rustler::Error::BadArg),
@@ -101,6 +104,26 @@ fn set_process(what: Term<'_>, pid: Term<'_>) -> NifResult<Atom> {
 #[rustler::nif]
 fn slot_new(env: Env<'_>, leader: LocalPid) -> NifResult<ResourceArc<Slot>> {
     Slot::new(env, leader).ok_or(rustler::Error::BadArg)
+}
+
+/// The process has another group leader.
+#[rustler::nif]
+fn slot_leader(env: Env<'_>, slot: ResourceArc<Slot>, leader: LocalPid) -> Atom {
+    slot.set_leader(leader::of(env, leader));
+    atoms::ok()
+}
+
+/// A group leader has answered a text of so many bytes.
+#[rustler::nif]
+fn printed(env: Env<'_>, leader: ResourceArc<Leader>, bytes: usize) -> Atom {
+    leader::answered(env, &leader, bytes);
+    atoms::ok()
+}
+
+/// A log record of so many bytes was handed over; gives the number of those that were dropped before it.
+#[rustler::nif]
+fn logged(bytes: usize) -> usize {
+    log::logged(bytes)
 }
 
 #[rustler::nif]

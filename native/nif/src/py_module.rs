@@ -25,7 +25,7 @@ pub struct NodeModule {
     cancelled: Kept,
 }
 
-static FUNCTIONS: [Function; 17] = [
+static FUNCTIONS: [Function; 18] = [
     function!(
         c"call",
         call_,
@@ -65,7 +65,12 @@ static FUNCTIONS: [Function; 17] = [
     function!(
         c"write",
         py_output::write,
-        c"write(text): to the group leader of the process this code runs for"
+        c"write(text): to the group leader of the process this code runs for, unless it is behind"
+    ),
+    function!(
+        c"write_behind",
+        py_output::write_behind,
+        c"write_behind(text, wait): to a leader that is behind: waits for it, or drops the text"
     ),
     function!(
         c"line_begun",

@@ -5,8 +5,11 @@
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::{Obj, PyError, PyResult};
+use rustler::ResourceArc;
 
+use crate::current::Current;
 use crate::here::here;
+use crate::leader::{self, Leader, Patience, Written};
 use crate::out::EMPTY_MAP;
 use crate::py_module::{NodeHost, interp, raised, stopped, with_world};
 use crate::{courier, current, fork, log, runtime};
@@ -42,18 +45,39 @@ pub fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'
     })
 }
 
-/// `{io_request, From, ReplyAs, {put_chars, unicode, Text}}` to the group leader; whoever runs
-/// `py_logger` gets the replies and drops them.
+/// To the group leader of the process that the code runs for. `False`: that is behind, and whoever knows whether
+/// this thread may wait asks `write_behind`.
 pub fn write<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
-    fork::refuse_child(args.py())?;
+    let py = args.py();
+    fork::refuse_child(py)?;
     let text = args.want(0, "text")?.display();
-    let current = current::current(args.py(), &*interp(module)?);
-    let leader = match &current {
-        Some(current) => *current.slot.group_leader(),
-        None => runtime::group_leader(),
-    };
-    log::write_chars(&leader, &text);
-    Ok(Obj::none(args.py()))
+    let current = current::current(py, &*interp(module)?);
+    let leader = leader_of(current.as_ref());
+    let written = leader::write(&leader, &text, Patience::Unknown, current.as_ref());
+    Ok(Obj::bool(py, written == Written::Done))
+}
+
+/// `write_behind(text, wait)`: waits until the leader has caught up, or drops the text.
+pub fn write_behind<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
+    fork::refuse_child(py)?;
+    let text = args.want(0, "text")?.display();
+    let waits = args.want(1, "wait")?.is_truthy()?;
+    let current = current::current(py, &*interp(module)?);
+    let leader = leader_of(current.as_ref());
+    if waits {
+        py.detach(|| leader::write(&leader, &text, Patience::Waits, current.as_ref()));
+    } else {
+        leader::write(&leader, &text, Patience::Never, current.as_ref());
+    }
+    Ok(Obj::none(py))
+}
+
+fn leader_of(current: Option<&Current>) -> ResourceArc<Leader> {
+    match current {
+        Some(current) => current.slot.leader(),
+        None => runtime::leader(),
+    }
 }
 
 pub fn line_begun<'py>(_module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {

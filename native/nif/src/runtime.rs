@@ -11,9 +11,10 @@ use std::time::Duration;
 use pyrt::embed::{self, Inbuilt};
 use pyrt::thread::{ThreadState, spawn_named};
 use pyrt::{Attached, Obj, PyResult, call, contain};
-use rustler::LocalPid;
+use rustler::{LocalPid, ResourceArc};
 
 use crate::interp::Interp;
+use crate::leader::Leader;
 use crate::pool::Pool;
 use crate::{fork, log, out, py_module, release, watch};
 use crew::sync::lock;
@@ -41,7 +42,7 @@ enum Order {
 /// A process of the application that lives as long as it does.
 struct Home {
     pid: LocalPid,
-    group_leader: LocalPid,
+    leader: ResourceArc<Leader>,
 }
 
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -189,8 +190,8 @@ pub fn max_depth() -> usize {
         .map_or(etf::DEFAULT_MAX_DEPTH, |runtime| runtime.settings.max_depth)
 }
 
-pub fn set_home(pid: LocalPid, group_leader: LocalPid) {
-    *lock(&HOME) = Some(Home { pid, group_leader });
+pub fn set_home(pid: LocalPid, leader: ResourceArc<Leader>) {
+    *lock(&HOME) = Some(Home { pid, leader });
 }
 
 /// A process of the application: who `erlang.self()` is on threads that run for nobody.
@@ -201,9 +202,9 @@ pub fn a_pid() -> LocalPid {
     }
 }
 
-pub fn group_leader() -> LocalPid {
+pub fn leader() -> ResourceArc<Leader> {
     match &*lock(&HOME) {
-        Some(home) => home.group_leader,
+        Some(home) => home.leader.clone(),
         None => unreachable!("set before Python starts"),
     }
 }

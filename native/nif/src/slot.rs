@@ -12,6 +12,7 @@ use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 use crate::executor::{self, Seat};
 use crate::here::Thread;
 use crate::job::Job;
+use crate::leader::{self, Leader};
 use crate::release;
 use crate::ticket::Ticket;
 use crate::vars::Vars;
@@ -21,7 +22,7 @@ use crew::{Company, Patience};
 pub struct Slot {
     pid: LocalPid,
     /// Where `print` goes.
-    group_leader: LocalPid,
+    leader: Mutex<ResourceArc<Leader>>,
     dead: AtomicBool,
     /// In the order of their ids; those that are over are thrown out now and then.
     jobs: Mutex<Vec<Arc<Ticket>>>,
@@ -75,7 +76,7 @@ impl Slot {
         let pid = env.pid();
         let slot = ResourceArc::new(Slot {
             pid,
-            group_leader,
+            leader: Mutex::new(leader::of(env, group_leader)),
             dead: AtomicBool::new(false),
             jobs: Mutex::new(Vec::new()),
             spare: Mutex::new(None),
@@ -96,8 +97,12 @@ impl Slot {
         &self.pid
     }
 
-    pub fn group_leader(&self) -> &LocalPid {
-        &self.group_leader
+    pub fn leader(&self) -> ResourceArc<Leader> {
+        lock(&self.leader).clone()
+    }
+
+    pub fn set_leader(&self, leader: ResourceArc<Leader>) {
+        *lock(&self.leader) = leader;
     }
 
     pub fn is_dead(&self) -> bool {
