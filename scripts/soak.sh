@@ -38,6 +38,7 @@ soak_http() {
     soak_count='' soak_where=''
     for soak_word in $words; do
         case $soak_word in
+            http) ;;
             node | wheel | uvloop | asyncio) soak_where="$soak_where $soak_word" ;;
             *) soak_count=$(soak_number "$soak_word") || exit 2 ;;
         esac
