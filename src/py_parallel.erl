@@ -6,7 +6,7 @@
 -module(py_parallel).
 
 -export([calls/2, map/3]).
--export([init/3]).
+-export([init/3, ask_for_workers/1]).
 
 -include("py_nif.hrl").
 
@@ -172,8 +172,7 @@ init(Caller, Stop, Run) ->
 %% Interpreters may have to be made first, which takes as long as it takes: another process waits for them, so
 %% that this one hears when its time is up.
 begin_work(#run{ends = {Stop, Monitor}} = Run) ->
-    User = self(),
-    {_, Asked} = spawn_monitor(fun() -> ask_for_workers(User) end),
+    {_, Asked} = spawn_monitor(?MODULE, ask_for_workers, [self()]),
     receive
         {'DOWN', Asked, process, _, {workers, {ok, Workers}}} -> work(Workers, Run);
         {'DOWN', Asked, process, _, {workers, {error, _} = Error}} -> Error;
