@@ -105,7 +105,7 @@ needs_soak() {
 # plan_builds all|smoke, for the selected Python: nobody waits for the link of a library that is tested for a minute.
 plan_builds() {
     plan_profile=$profile
-    [ "$1" = all ] || plan_profile=dev
+    [ "$1" = all ] || plan_profile=smoke
     if needs_node; then
         task "nif-$py_tag" "$plan_after" build_for "$py_tag" "$plan_profile" nif
         task erlang '' build_for "$py_tag" "$profile" erlang
@@ -230,19 +230,18 @@ test_loom() {
 
 run_loom() {
     loom_crates=$(grep -l 'cfg(loom)' native/*/Cargo.toml | sed 's|native/\(.*\)/Cargo.toml|-p \1|')
-    # Models are in the crates themselves and in tests/model.rs. They take two seconds: what counts is
-    # how long they take to build.
+    # Models are in the crates themselves and in tests/model.rs. They take seconds: what counts is how long they
+    # take to build.
     # shellcheck disable=SC2086 # a list of options
     limited env RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 \
-        CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        cargo test --release --target-dir target/loom --no-fail-fast --lib --test model $loom_crates
+        cargo test --target-dir target/loom --no-fail-fast --lib --test model $loom_crates
 }
 
 run_rust() {
     # shellcheck disable=SC2086 # a list of options
     limited env PYO3_PYTHON="$py_base" PYTHON="$py_exe" \
         LD_LIBRARY_PATH="${py_lib%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-        cargo test --target-dir "target/test-$py_tag" --no-fail-fast $rust_crates $rust_options
+        cargo test --target-dir "target/test-$py_tag" --no-fail-fast --lib --bins --tests $rust_crates $rust_options
 }
 
 # test_ct all|smoke NAME N: NAME is that of the logs; the N-th of the runners that share the suites.
