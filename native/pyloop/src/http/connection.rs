@@ -69,6 +69,8 @@ pub struct Connection {
     pub flags: Flags,
     /// The tick at which the wait for the peer began.
     pub since: Cell<u32>,
+    /// How much of a long head has no end (`head::parse`).
+    pub searched: Cell<u32>,
     /// What the peer had not taken yet when its time was over the last time.
     pub unsent: Cell<i64>,
 }
@@ -87,6 +89,7 @@ pub fn make<'py>(server: &Obj<'py>) -> Answer<'py> {
         phase: Cell::new(Phase::Head),
         flags: Flags::default(),
         since: Cell::new(body.live.tick.get()),
+        searched: Cell::new(0),
         unsent: Cell::new(0),
     };
     let class = body.types.connection.obj(server.py());

@@ -3,6 +3,7 @@
 //!
 //! Knows nothing of Python.
 
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 use httparse::{Error, Header, Status};
@@ -12,6 +13,9 @@ pub const MOST_HEADERS: usize = 256;
 
 /// A head of this size is parsed again only when its end has come.
 const LONG: usize = 4096;
+
+/// The most bytes of empty lines before a head.
+const EMPTY: usize = 16;
 
 /// What limits a head.
 #[derive(Clone, Copy, Debug)]
@@ -58,15 +62,23 @@ pub struct Head<'a> {
 pub type Room<'a> = [MaybeUninit<Header<'a>>; MOST_HEADERS];
 
 /// Parses the head at the start of `data`. `Ok(None)`: not all of it is there. `Err`: the status
-/// to refuse it with.
+/// to refuse it with. `searched` counts the bytes of a long head that are known to hold no end. It stays
+/// with the connection, so that a head which comes byte by byte is searched once.
 pub fn parse<'a>(
     data: &'a [u8],
     limits: Limits,
     room: &'a mut Room<'a>,
+    searched: &Cell<u32>,
 ) -> Result<Option<Head<'a>>, u16> {
-    if data.len() > LONG && !has_end(data) {
+    let is_empty = |byte: &&u8| matches!(**byte, b'\r' | b'\n');
+    let start = data.iter().take(EMPTY + 1).take_while(is_empty).count();
+    if start > EMPTY {
+        return Err(400);
+    }
+    if data.len() > LONG && !has_end(&data[start..], searched) {
         return too_long(data, limits).map_or(Ok(None), Err);
     }
+    searched.set(0);
     let most = limits.headers.min(MOST_HEADERS);
     let mut request = httparse::Request::new(&mut []);
     let len = match request.parse_with_uninit_headers(data, &mut room[..most]) {
@@ -104,8 +116,11 @@ fn too_long(data: &[u8], limits: Limits) -> Option<u16> {
     Some(if data.contains(&b'\n') { 431 } else { 414 })
 }
 
-fn has_end(data: &[u8]) -> bool {
-    data.windows(4).any(|four| four == b"\r\n\r\n")
+fn has_end(data: &[u8], searched: &Cell<u32>) -> bool {
+    let known = u32::try_from(data.len()).unwrap_or(0);
+    let from = (searched.replace(known) as usize).saturating_sub(3);
+    let fresh = data.get(from..).unwrap_or(data);
+    fresh.windows(4).any(|four| four == b"\r\n\r\n")
 }
 
 /// Where the version begins, in a first line that has some version of HTTP as its third and last word.
@@ -252,7 +267,34 @@ mod tests {
 
     fn facts(data: &[u8]) -> Result<Option<Facts>, u16> {
         let mut room = [MaybeUninit::uninit(); MOST_HEADERS];
-        parse(data, LIMITS, &mut room).map(|head| head.map(|head| head.facts))
+        parse(data, LIMITS, &mut room, &Cell::new(0)).map(|head| head.map(|head| head.facts))
+    }
+
+    #[test]
+    fn a_long_head_that_comes_in_pieces_is_searched_once() {
+        let line = "X-Long: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n";
+        let data = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", line.repeat(80));
+        let (data, searched) = (data.as_bytes(), Cell::new(0));
+        for len in LONG + 1..data.len() {
+            let mut room = [MaybeUninit::uninit(); MOST_HEADERS];
+            let head = parse(&data[..len], LIMITS, &mut room, &searched);
+            assert!(matches!(head, Ok(None)), "{len}");
+            assert_eq!(searched.get() as usize, len);
+        }
+        let mut room = [MaybeUninit::uninit(); MOST_HEADERS];
+        assert!(matches!(
+            parse(data, LIMITS, &mut room, &searched),
+            Ok(Some(_))
+        ));
+        assert_eq!(searched.get(), 0);
+    }
+
+    #[test]
+    fn empty_lines_before_a_head_are_few() {
+        let after =
+            |count: usize| format!("{}GET / HTTP/1.1\r\nHost: a\r\n\r\n", "\r\n".repeat(count));
+        assert!(matches!(facts(after(2).as_bytes()), Ok(Some(_))));
+        assert_eq!(facts(after(9).as_bytes()), Err(400));
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Connection {
         let server = self.server(py);
         let config = &server.parts(py)?.config;
         let mut room = [MaybeUninit::uninit(); MOST_HEADERS];
-        let head = match head::parse(data, config.head, &mut room) {
+        let head = match head::parse(data, config.head, &mut room, &self.searched) {
             Ok(Some(head)) => head,
             Ok(None) => return Ok(None),
             Err(status) => {

@@ -1,5 +1,6 @@
 //! Whole lines, from a head to their end.
 
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 use super::entry::{Asked, Client, Entry};
@@ -24,7 +25,9 @@ const CLIENT: Client<'_> = Client {
 fn line(format: &str, request: &[u8]) -> String {
     let plan = Plan::parse(format).unwrap();
     let mut room = [MaybeUninit::uninit(); MOST_HEADERS];
-    let head = head::parse(request, LIMITS, &mut room).unwrap().unwrap();
+    let head = head::parse(request, LIMITS, &mut room, &Cell::new(0))
+        .unwrap()
+        .unwrap();
     let (path, query) = head.target.split_once('?').unwrap_or((head.target, ""));
     let asked = Asked {
         root: "",
