@@ -104,9 +104,10 @@ needs_soak() {
 
 # plan_builds all|smoke, for the selected Python: nobody waits for the link of a library that is tested for a minute.
 plan_builds() {
-    plan_profile=$profile
+    plan_profile=$profile plan_soak=''
     [ "$1" = all ] || plan_profile=smoke
     if needs_node; then
+        plan_soak=nif-$py_tag
         task "nif-$py_tag" "$plan_after" build_for "$py_tag" "$plan_profile" nif
         task erlang '' build_for "$py_tag" "$profile" erlang
         task loader '' build_for "$py_tag" "$profile" loader
@@ -119,9 +120,9 @@ plan_builds() {
         # After the node's library, from which it takes what both are made of.
         task "wheel-$py_tag" "venv-$py_tag nif-$py_tag" build_for "$py_tag" "$plan_profile" wheel
     fi
-    # The clients of the soak, which share crates with the node's library.
+    # The clients of the soak, which share crates with the tests of crates.
     if [ "$1" = all ] && needs_soak; then
-        task "soak-$py_tag" "nif-$py_tag" build_for "$py_tag" "$plan_profile" soak
+        task "soak-$py_tag" "$plan_soak" build_for "$py_tag" dev soak
     fi
 }
 
@@ -131,7 +132,9 @@ plan_runs() {
     if wanted ct; then
         rm -rf "_build/test/claims-$py_tag"
         for plan_runner in $ct_runners; do
-            task "ct-$py_tag-$plan_runner" "$node_needs suites venv-$py_tag soak-$py_tag" \
+            plan_needs="$node_needs suites venv-$py_tag"
+            ! runs_soak "$1" "$plan_runner" || plan_needs="$plan_needs soak-$py_tag"
+            task "ct-$py_tag-$plan_runner" "$plan_needs" \
                 run_for "$py_tag" test_ct "$1" "$py_tag" "$plan_runner"
             several_suites "$1" || break
         done
@@ -149,6 +152,11 @@ plan_runs() {
     [ "$py_tag" = "${chosen%%"$tab"*}" ] || return 0
     ! wanted dev || task dev '' run_for "$py_tag" test_dev
     ! wanted rust || [ -n "$want_crates" ] || task loom "nif-$py_tag" run_for "$py_tag" test_loom
+}
+
+# runs_soak all|smoke N: of several runners the last one waits for the clients of the soak.
+runs_soak() {
+    ! several_suites "$1" || [ "$2" = "${ct_runners##* }" ]
 }
 
 # several_suites all|smoke: enough for several runners.
@@ -187,7 +195,7 @@ build_for() {
     case $3 in
         packages) use_venv test ;;
         wheel) install_wheel ;;
-        soak) step "clients of the soak" "build-soak-$py_tag" make_soak ;;
+        soak) step "clients of the soak" "build-soak-$py_tag" make_test_soak ;;
         suites) step "Common Test suites" build-suites rebar3 ct --compile_only true ;;
         *) "build_$3" ;;
     esac || {
@@ -197,11 +205,14 @@ build_for() {
     }
 }
 
+make_test_soak() {
+    PYO3_PYTHON=$py_base cargo build --target-dir "target/test-$py_tag" -p soak
+}
+
 # run_for TAG|VERSION FUNCTION [ARG…]
 run_for() {
     select_row "$1"
-    PY_TEST_SOAK="$root/$(built "$py_tag" soak)"
-    export PY_TEST_SOAK
+    export PY_TEST_SOAK="$root/target/test-$py_tag/debug/soak"
     shift
     "$@"
 }
@@ -246,7 +257,7 @@ run_rust() {
 
 # test_ct all|smoke NAME N: NAME is that of the logs; the N-th of the runners that share the suites.
 test_ct() {
-    ct_name=$2
+    ct_scope=$1 ct_name=$2 ct_runner=$3
     ct_suites=$want_suites
     if [ -z "$ct_suites" ]; then
         ct_suites='test/*_SUITE.erl'
@@ -264,6 +275,7 @@ run_ct() {
     for ct_suite in $ct_suites; do
         ct_suite=${ct_suite##*/}
         ct_suite=${ct_suite%.erl}
+        [ "$ct_suite" != py_soak_SUITE ] || runs_soak "$ct_scope" "$ct_runner" || continue
         mkdir "$ct_claims/$ct_suite" 2>/dev/null || continue
         run_suite "$ct_suite" || ct_failed=1
     done

@@ -18,7 +18,7 @@ what_it_does_not_know() {
     says 2 "--root takes bookworm, trixie, forky or sid, not 'potato'" test --root potato
     says 2 "--root is for run, test and check" build --root sid
     says 2 "there is no benchmark 'nothing'" bench nothing
-    says 2 "soak takes a number of calls, not 'many'" soak many
+    says 2 "soak takes a number, not 'many'" soak many
 }
 
 help_is_shown() {
