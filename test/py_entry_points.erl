@@ -165,6 +165,7 @@ of_py(getattr, 2) -> [object(), append];
 of_py(Function, 1) when Function =:= to_term; Function =:= is_ref -> [object()];
 of_py(shared_dict_new, N) -> lists:sublist([#{}], N);
 of_py(interrupt, 1) -> [main];
+of_py(export_env, 1) -> [[<<"HOME">>]];
 of_py(reload, 1) -> [json];
 of_py(activate_venv, 1) -> ["/tmp"];
 of_py(ensure_venv, N) -> lists:sublist(["/nonexistent/venv", [], #{}], N);

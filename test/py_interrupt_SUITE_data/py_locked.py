@@ -210,8 +210,9 @@ def run(kind, began, ended):
     """Runs a function of this module until it is stopped."""
     import erlang
 
-    erlang.send(began, "began")
+    # In the `try`: before Python 3.13 the exception may be raised as soon as `send` returns.
     try:
+        erlang.send(began, "began")
         globals()[kind]()
     finally:
         erlang.send(ended, "ended")

@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn a_slice_has_a_turn_though_there_is_always_a_fresh_job() {
         let queue = Queue::new(8);
-        queue.resume(1);
         let begun = Instant::now();
+        queue.resume(1);
         while begun.elapsed() < Duration::from_secs(20) {
             assert!(queue.push(0).is_ok());
             if queue.pop() == Some(1) {
