@@ -3,7 +3,7 @@ at a time; or through `logging`.
 
 `logging` is for programs that have configured it for these records. The server asks it once, at its
 start, which handlers a record would reach. If the only one is the command's own or the node's, the
-line goes there without `logging`, and costs a request next to nothing.
+line goes there without `logging`.
 """
 
 from __future__ import annotations
