@@ -175,10 +175,10 @@ def test_a_context_that_the_collector_showed_is_used_for_no_other_callback(loop:
     found: list[contextvars.Context] = []
 
     def find() -> None:
-        loop.call_soon(variable.set, "another's")
-        loop.call_soon(loop.stop)
         # Not by isinstance, which asks for __class__: what other tests left may raise then.
         found.extend(one for one in gc.get_objects() if type(one) is contextvars.Context)
+        loop.call_soon(variable.set, "another's")
+        loop.call_soon(loop.stop)
 
     loop.call_soon(bool)
     # In a context of its own, so that the one before rests.
