@@ -21,6 +21,9 @@ init_per_suite(Config) -> py_test:start(Config).
 
 end_per_suite(_Config) -> ok.
 
+%% A node that waits for what never ends takes longer; how soon it stops on a busy machine is no question for a test.
+-define(IN_TIME, 18_000).
+
 %% Runs the code in a node of its own and stops it as its user would.
 stopped_node(Code) ->
     Data = filename:join([py_test:root(), "test", "py_life_SUITE_data"]),
@@ -41,9 +44,8 @@ a_node_with_running_python_threads_stops_in_time(_Config) ->
             Code = io_lib:format("{ok, _} = py:call(py_life, ~p, [~p])", [Thread, Daemon]),
             {Status, Output, Millis} = stopped_node(Code),
             ?assertEqual(0, Status, {Thread, Daemon, Output}),
-            %% Python joins threads that are no daemons: as long as stop_timeout lets it.
-            Limit = case Daemon of true -> 5000; false -> 8000 end,
-            ?assert(Millis < Limit, {Thread, Daemon, Millis})
+            %% Python joins threads that are no daemons: as long as stop_timeout lets it. They sleep far longer.
+            ?assert(Millis < ?IN_TIME, {Thread, Daemon, Millis})
         end
      || {Thread, Daemon} <- [
             {sleeping_thread, true}, {busy_thread, true}, {calling_thread, true}, {sleeping_thread, false}
@@ -72,7 +74,7 @@ threads_in_other_interpreters() ->
         begin
             {Status, Output, Millis} = stopped_node(Start ++ Stop),
             ?assertEqual(0, Status, {Stop, Output}),
-            ?assert(Millis < 8000, {Stop, Millis})
+            ?assert(Millis < ?IN_TIME, {Stop, Millis})
         end
      || Stop <- ["", LeaveBehind]
     ],
@@ -83,7 +85,7 @@ a_node_with_running_calls_stops_in_time(_Config) ->
         begin
             {Status, Output, Millis} = stopped_node(Code),
             ?assertEqual(0, Status, {Code, Output}),
-            ?assert(Millis < 8000, {Code, Millis})
+            ?assert(Millis < ?IN_TIME, {Code, Millis})
         end
      || Code <- [
             "py:spawn_call(time, sleep, [60])",
@@ -100,7 +102,7 @@ a_node_goes_on_after_misuse_and_stops_in_time(_Config) ->
         " || Misuse <- [interrupt_main, leave_in_a_thread]]",
     {Status, Output, Millis} = stopped_node(Code),
     ?assertEqual(0, Status, Output),
-    ?assert(Millis < 5000, Millis).
+    ?assert(Millis < ?IN_TIME, Millis).
 
 %% Those of a call, of a coroutine and of a context. They end a while after the stop has begun.
 threads_are_joined_when_the_node_stops(_Config) ->

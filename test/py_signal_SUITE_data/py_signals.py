@@ -50,7 +50,13 @@ async def _tell_twice(pid):
     erlang.send(pid, "ready")
     while loop._signals is not None:
         await asyncio.sleep(0.01)
-    loop.add_signal_handler(signal.SIGUSR1, erlang.send, pid, 2)
+    # Its successor may not have started yet.
+    while True:
+        try:
+            loop.add_signal_handler(signal.SIGUSR1, erlang.send, pid, 2)
+            break
+        except erlang.ErlangError:
+            await asyncio.sleep(0.01)
     erlang.send(pid, "again")
     await asyncio.Event().wait()
 
