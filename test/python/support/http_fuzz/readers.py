@@ -73,7 +73,7 @@ def by_h11(data: bytes) -> Seen:
         if event is h11.NEED_DATA:
             return seen
         headers = list(asked.headers)
-        goes_on = machine.their_state is not h11.MUST_CLOSE and not closes(headers)
+        goes_on = machine.their_state is not h11.MUST_CLOSE and not closes(asked)
         seen.requests.append(as_asgi(asked.method, asked.target, headers, body, goes_on))
         seen.starts.append(len(data) - len(machine.trailing_data[0]))
         if not goes_on:
@@ -82,10 +82,11 @@ def by_h11(data: bytes) -> Seen:
     return seen
 
 
-def closes(headers: list[tuple[bytes, bytes]]) -> bool:
+def closes(asked: h11.Request) -> bool:
     """h11 does not say so of a request that asks to upgrade."""
-    values = b",".join(value for name, value in headers if name == b"connection")
-    return b"close" in [word.strip().lower() for word in values.split(b",")]
+    values = b",".join(value for name, value in asked.headers if name == b"connection")
+    words = [word.strip().lower() for word in values.split(b",")]
+    return b"close" in words or asked.http_version < b"1.1"
 
 
 class Collector:
