@@ -424,6 +424,43 @@ def test_a_long_chain_of_handles_is_freed(link: str) -> None:
     subprocess.run([sys.executable, "-c", CHAIN, link], check=True)
 
 
+IN_ANOTHER = """
+import sys
+import _interpreters
+import erlang
+
+other = _interpreters.create()
+code = f'''
+import sys
+sys.path[:] = {sys.path!r}
+import erlang
+loop = erlang.new_event_loop()
+for _ in range(200):
+    loop.call_soon(print, bytearray(100))
+loop.close()
+'''
+
+class Last:
+    def __del__(self):
+        assert _interpreters.exec(other, code) is None
+        _interpreters.destroy(other)
+        print("freed")
+
+loop = erlang.new_event_loop()
+handle = Last()
+for _ in range(60):
+    handle = loop.call_soon(print, handle)
+loop.close()
+del handle
+"""
+
+
+def test_a_chain_of_handles_whose_end_runs_another_interpreter_is_freed() -> None:
+    pytest.importorskip("_interpreters")
+    ended = subprocess.run([sys.executable, "-c", IN_ANOTHER], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "freed\n", "")
+
+
 def test_a_handle_that_is_cancelled_while_it_runs_keeps_its_arguments() -> None:
     # Python 3.14 calls methods of a local variable without a reference of the call's own. The
     # count is 1 then, and others know the handle all the same.
