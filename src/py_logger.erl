@@ -103,7 +103,7 @@ handle_info(Message, State) ->
 %% Gives the number of records that were dropped before it.
 write(Level, Name, Message, Meta, About) ->
     ok = logger:log(level(Level), "~ts", [printable(Message)], metadata(Name, Meta, About)),
-    py_nif:logged(byte_size(Message)).
+    py_nif:logged().
 
 %% Logs the records that wait in the mailbox of the calling process.
 -spec drain() -> ok.

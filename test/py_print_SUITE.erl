@@ -18,7 +18,8 @@
     what_is_printed_for_a_callback_goes_to_its_caller/1,
     a_group_leader_may_be_on_another_node/1,
     a_group_leader_of_a_lost_node_costs_nothing/1,
-    log_records_wait_in_a_bounded_number/1
+    log_records_wait_in_a_bounded_number/1,
+    long_names_of_loggers_count_as_what_waits/1
 ]).
 
 %% Of native/nif/src/leader.rs and log.rs.
@@ -199,6 +200,18 @@ log_records_wait_in_a_bounded_number(_Config) ->
     ?assertEqual(Count, LoggedNow - Logged + DroppedNow - Dropped),
     ?assert(DroppedNow - Dropped >= 2 * ?RECORDS),
     ?assertMatch([_ | _], [Text || Text <- Warnings, string:find(Text, "log records of Python were dropped") =/= nomatch]).
+
+long_names_of_loggers_count_as_what_waits(_Config) ->
+    #{dropped := Dropped} = py_logger:info(),
+    true = erlang:suspend_process(whereis(py_logger)),
+    %% 100 MiB of names, each with a short message.
+    ?assertEqual({ok, 100}, py:call(py_prints, named_records, [100, 1 bsl 20])),
+    {_, _} = warned(fun() -> erlang:resume_process(whereis(py_logger)) end),
+    #{dropped := DroppedNow} = py_logger:info(),
+    ?assert(DroppedNow - Dropped >= 50, DroppedNow - Dropped),
+    %% All that was counted is taken off again.
+    ?assertEqual({ok, 20}, py:call(py_prints, named_records, [20, 1 bsl 20])),
+    ?assertMatch(#{dropped := DroppedNow}, py_logger:info()).
 
 %% ---- a group leader that reads when it is told to
 

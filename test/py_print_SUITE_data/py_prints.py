@@ -47,6 +47,15 @@ def records(count: int) -> int:
     return count
 
 
+def named_records(count: int, size: int) -> int:
+    """Records of a logger with a long name; the message is short."""
+    logger = logging.Logger("n" * size)
+    logger.addHandler(logging.getLogger().handlers[-1])
+    for number in range(count):
+        logger.warning("%d", number)
+    return count
+
+
 def nested() -> None:
     erlang.call("print_nested")
 

@@ -3,6 +3,7 @@
 //! Thread: any of ours.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use crate::out::{EMPTY_MAP, write_atom, write_binary, write_int, write_tuple};
@@ -17,7 +18,8 @@ static LOGGER: Mutex<Logger> = Mutex::new(Logger::new(None));
 /// The process that has the records logged, and how far it is behind.
 struct Logger {
     pid: Option<LocalPid>,
-    records: usize,
+    /// The bytes of each record that it has not taken, and their sum.
+    records: VecDeque<usize>,
     bytes: usize,
     /// Those that were not sent since the last time it was told.
     dropped: usize,
@@ -36,16 +38,16 @@ pub fn set(pid: LocalPid) {
     *lock(&LOGGER) = Logger::new(Some(pid));
 }
 
-/// A record of `bytes` was logged. Gives the number of those that were dropped, once the end of a flood is near.
-pub fn logged(bytes: usize) -> usize {
-    lock(&LOGGER).taken(bytes)
+/// A record was logged. Gives the number of those that were dropped, once the end of a flood is near.
+pub fn logged() -> usize {
+    lock(&LOGGER).taken()
 }
 
 impl Logger {
     const fn new(pid: Option<LocalPid>) -> Self {
         Logger {
             pid,
-            records: 0,
+            records: VecDeque::new(),
             bytes: 0,
             dropped: 0,
             dropping: false,
@@ -55,20 +57,20 @@ impl Logger {
     /// Where to send a record of `bytes`, if it may be sent.
     fn admit(&mut self, bytes: usize) -> Option<LocalPid> {
         let pid = self.pid?;
-        self.dropping |= self.records >= MOST_RECORDS || self.bytes >= MOST_BYTES;
+        self.dropping |= self.records.len() >= MOST_RECORDS || self.bytes >= MOST_BYTES;
         if self.dropping {
             self.dropped += 1;
             return None;
         }
-        self.records += 1;
+        self.records.push_back(bytes);
         self.bytes += bytes;
         Some(pid)
     }
 
-    fn taken(&mut self, bytes: usize) -> usize {
-        self.records = self.records.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
-        if self.records > MOST_RECORDS / 2 || self.bytes > MOST_BYTES / 2 {
+    /// The oldest counts as the one that was taken: two threads may have sent theirs in another order.
+    fn taken(&mut self) -> usize {
+        self.bytes -= self.records.pop_front().unwrap_or(0);
+        if self.records.len() > MOST_RECORDS / 2 || self.bytes > MOST_BYTES / 2 {
             return 0;
         }
         self.dropping = false;
@@ -82,7 +84,9 @@ const WARNING: i64 = 30;
 
 /// `{py_log, Level, Logger, Message, Meta, About}`; `meta` is an encoded small map.
 pub fn record(level: i64, logger: &str, message: &str, meta: &[u8], about: Option<&[u8]>) {
-    let Some(to) = lock(&LOGGER).admit(message.len()) else {
+    // All that users name: the message, the logger, the file, the thread.
+    let bytes = logger.len() + message.len() + meta.len() + about.map_or(0, <[u8]>::len);
+    let Some(to) = lock(&LOGGER).admit(bytes) else {
         return;
     };
     let mut out = vec![131];
@@ -97,7 +101,7 @@ pub fn record(level: i64, logger: &str, message: &str, meta: &[u8], about: Optio
         None => write_atom(&mut out, "undefined"),
     }
     if !send_bytes(&to, &out) {
-        logged(message.len());
+        logged();
     }
 }
 

@@ -120,10 +120,10 @@ fn printed(env: Env<'_>, leader: ResourceArc<Leader>, bytes: usize) -> Atom {
     atoms::ok()
 }
 
-/// A log record of so many bytes was handed over; gives the number of those that were dropped before it.
+/// A log record was handed over; gives the number of those that were dropped before it.
 #[rustler::nif]
-fn logged(bytes: usize) -> usize {
-    log::logged(bytes)
+fn logged() -> usize {
+    log::logged()
 }
 
 #[rustler::nif]
