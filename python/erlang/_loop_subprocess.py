@@ -64,7 +64,7 @@ class ErlangSubprocessTransport(transports.SubprocessTransport):
         self._pidfd = pidfd
         self._closed = False
         self._returncode: int | None = None
-        self._exit_waiters: list[Any] = []
+        self._exit_waiters: dict[Any, None] = {}
         self._pipes: dict[int, _Pipe] = {}
 
     def _connect(self) -> None:
@@ -127,7 +127,7 @@ class ErlangSubprocessTransport(transports.SubprocessTransport):
         for waiter in self._exit_waiters:
             if not waiter.done():
                 waiter.set_result(returncode)
-        self._exit_waiters = []
+        self._exit_waiters = {}
 
     def _try_finish(self) -> None:
         """Once the process has ended and its pipes are closed, the connection is lost."""
@@ -145,8 +145,11 @@ class ErlangSubprocessTransport(transports.SubprocessTransport):
         if self._returncode is not None:
             return self._returncode
         waiter = self._loop.create_future()
-        self._exit_waiters.append(waiter)
-        return await waiter
+        self._exit_waiters[waiter] = None
+        try:
+            return await waiter
+        finally:
+            self._exit_waiters.pop(waiter, None)
 
     def set_protocol(self, protocol: Any) -> None:
         """Another protocol from now on."""

@@ -114,6 +114,26 @@ def test_a_signal_ends_a_process_and_is_its_status(loop: Loop, how: str) -> None
     run(loop, scenario)
 
 
+# With asyncio each cancelled wait stays until the process ends.
+@pytest.mark.parametrize("loop", [erlang.new_event_loop], indirect=True)
+def test_a_cancelled_wait_for_a_process_leaves_nothing_behind(loop: Loop) -> None:
+    async def scenario() -> None:
+        process = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE)
+        ended = asyncio.ensure_future(process.wait())
+        for _ in range(100):
+            waits = asyncio.ensure_future(process.wait())
+            await asyncio.sleep(0)
+            waits.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waits
+        waiting = len(process._transport._exit_waiters)  # type: ignore[attr-defined]
+        assert process.stdin is not None
+        process.stdin.close()
+        assert (await ended, waiting) == (0, 1)
+
+    run(loop, scenario)
+
+
 def test_a_process_that_has_ended_gets_no_signal(loop: Loop) -> None:
     async def scenario() -> None:
         # Dead, and the loop has not yet heard of it.
