@@ -17,6 +17,9 @@ what_it_does_not_know() {
     says 2 "--python needs a path or a version" build --python
     says 2 "--root takes bookworm, trixie, forky or sid, not 'potato'" test --root potato
     says 2 "--root is for run, test and check" build --root sid
+    says 2 "--sanitize needs address or thread" test --sanitize
+    says 2 "--sanitize takes address or thread, not 'memory'" test --sanitize memory
+    says 2 "--sanitize thread is for crates" test --sanitize thread test/python/test_smoke.py
     says 2 "there is no benchmark 'nothing'" bench nothing
     says 2 "soak takes a number, not 'many'" soak many
 }
