@@ -85,13 +85,16 @@ run_sanitized() {
 # An environment of its own: the wheel as it is for everyone, then its native part and the interpreter with the
 # sanitizer in place of theirs. Every process that a test starts by sys.executable is such a one, too.
 sanitize_wheel() {
-    (unset RUSTC_BOOTSTRAP RUSTFLAGS && use_venv test "asan-$py_tag" && install_plain_wheel) || return
-    venv=$root/_build/venv/asan-$py_tag
+    use_venv test "asan-$py_tag" && install_plain_wheel || return
     step "native part and Python with AddressSanitizer" "wheel-asan-$py_tag" make_sanitized
 }
 
 install_plain_wheel() {
-    ln -sf "$py_exe" "$venv/bin/python${py_version%.*}" && install_wheel
+    ln -sf "$py_exe" "$venv/bin/python${py_version%.*}" || return
+    sanitize_flags=$RUSTFLAGS
+    unset RUSTC_BOOTSTRAP RUSTFLAGS
+    install_wheel || return
+    export RUSTC_BOOTSTRAP=1 RUSTFLAGS="$sanitize_flags"
 }
 
 make_sanitized() {
