@@ -125,7 +125,10 @@ fill(#state{contexts = Contexts} = State) ->
     end.
 
 -spec handle_cast(new_path | term(), #state{}) -> {noreply, #state{}}.
-handle_cast(new_path, #state{contexts = [_ | _] = Contexts} = State) ->
+handle_cast(new_path, #state{contexts = []} = State) ->
+    %% Interpreters take the path when they start.
+    {noreply, State};
+handle_cast(new_path, #state{contexts = Contexts} = State) ->
     _ =
         case py:call('erlang._boot', before_subinterpreters, []) of
             {ok, {Path, _Converters}} ->

@@ -13,6 +13,7 @@
     activating_another_one_leaves_the_first/1,
     the_applications_own_package_stays_in_front/1,
     a_wheel_of_it_in_the_venv_is_told/1,
+    activation_without_interpreters_warns_of_nothing/1,
     what_is_no_venv_is_refused/1,
     a_venv_of_another_python_is_refused_with_advice/1,
     a_failed_activation_leaves_the_active_one/1,
@@ -41,6 +42,7 @@ all() ->
         activating_another_one_leaves_the_first,
         the_applications_own_package_stays_in_front,
         a_wheel_of_it_in_the_venv_is_told,
+        activation_without_interpreters_warns_of_nothing,
         what_is_no_venv_is_refused,
         a_venv_of_another_python_is_refused_with_advice,
         a_failed_activation_leaves_the_active_one,
@@ -157,6 +159,15 @@ a_wheel_of_it_in_the_venv_is_told(Config) ->
     ok = logger:remove_handler(?MODULE),
     ok = file:del_dir_r(filename:dirname(Wheel)),
     ?assertNotEqual(nomatch, string:find(Text, "site-packages/erlang/__init__.py is not used")).
+
+%% No interpreter of `py:parallel' has been started in this node.
+activation_without_interpreters_warns_of_nothing(Config) ->
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    ok = py_venv:activate_venv(proplists:get_value(one, Config)),
+    %% It has read what the activation sent to it.
+    _ = sys:get_state(py_subinterp_pool),
+    ok = logger:remove_handler(?MODULE),
+    ?assertEqual(none, receive {warned, Warning} -> Warning after 0 -> none end).
 
 %% The handler of the logger.
 log(#{level := warning} = Event, #{config := Test}) ->
