@@ -91,7 +91,7 @@ $pythons
 ROWS
 }
 
-# setup build|run|test|check|valgrind|sanitize|bench_NAME: leaves every tool that this purpose needs on PATH, or exits with 3.
+# setup build|run|zoo|test|check|valgrind|sanitize|bench_NAME: leaves every tool this purpose needs on PATH, or exits with 3.
 setup() {
     find_cargo
     find_erlang
@@ -101,7 +101,7 @@ setup() {
     case $1 in
         test) need_for_test ;;
         check) need_for_check ;;
-        run | sanitize) need_venv_package ;;
+        run | zoo | sanitize) need_venv_package ;;
         valgrind) need_venv_package && need_command valgrind valgrind ;;
         bench_*) need_for_bench "${1#bench_}" ;;
     esac

@@ -3,22 +3,25 @@
 # time. A result is a file under _build/zoo; what has one is not tried again, unless --again says so.
 
 # Seconds that one package or one framework has.
-zoo_limit=${DEV_ZOO_LIMIT:-120}
+zoo_limit=${DEV_ZOO_LIMIT:-300}
 zoo_install_limit=${DEV_ZOO_INSTALL_LIMIT:-600}
 
-# ./dev zoo packages|frameworks [NAME…] [--again]
+# ./dev zoo packages|frameworks [NAME…] [--again], table
 dev_zoo() {
     zoo_kind=${words%%"$newline"*}
+    zoo_names=${words#*"$newline"}
     case $zoo_kind in
         packages | frameworks) ;;
-        table) zoo_table ;;
+        table)
+            zoo_table
+            return
+            ;;
         *) usage_error "./dev zoo takes packages, frameworks or table" ;;
     esac
-    [ "$zoo_kind" != table ] || return 0
-    zoo_names=${words#*"$newline"}
     # What is tried is behaviour, not speed.
     [ "$opt_release" = yes ] || profile=dev
-    prepare_node test
+    prepare_node zoo
+    [ "$zoo_kind" != frameworks ] || { use_venv test && install_wheel; } || exit 1
     zoo_prepare
     zoo_failed=0
     while read -r zoo_name zoo_wants; do
@@ -38,7 +41,7 @@ zoo_ten() {
         while read -r zoo_name zoo_wants; do
             zoo_told=0
             zoo_one || zoo_told=1
-            if [ ! -f "$zoo_result" ]; then
+            if grep -q '^missing ' "$zoo_result"; then
                 zoo_left_out=$((zoo_left_out + 1))
             elif [ "$zoo_told" -eq 0 ]; then
                 zoo_passed=$((zoo_passed + 1))
@@ -60,8 +63,8 @@ zoo_prepare() {
     mkdir -p "$zoo_dir/$zoo_kind" "$zoo_dir/ebin"
     [ -x "$zoo_venv/bin/python" ] || "$py_exe" -m venv "$zoo_venv"
     erlc -pa "$app_dir/ebin" -o "$zoo_dir/ebin" test/zoo/*.erl
-    [ "$zoo_kind" = packages ] || zoo_install uvicorn httpx websockets || return
-    [ "$zoo_kind" = packages ] || zoo_install_wheel
+    [ "$zoo_kind" = frameworks ] || return 0
+    zoo_install uvicorn httpx websockets && zoo_install_wheel
 }
 
 # The wheel of the tests, if there is one.
@@ -88,7 +91,7 @@ zoo_install() {
 # One package or framework: prints its result, and keeps it.
 zoo_one() {
     zoo_result=$zoo_dir/$zoo_kind/$zoo_name.txt
-    if [ -f "$zoo_result" ] && [ "$opt_again" = no ]; then
+    if [ -f "$zoo_result" ] && ! grep -q '^missing ' "$zoo_result" && [ "$opt_again" = no ]; then
         printf '%-18s as before\n' "$zoo_name"
         return 0
     fi
@@ -97,6 +100,7 @@ zoo_one() {
     # shellcheck disable=SC2086 # a list of requirements
     if [ "$zoo_wants" != - ] && ! zoo_install $zoo_wants >"$zoo_log" 2>&1; then
         printf '%-18s not installed: %s\n' "$zoo_name" "$(tail -n 1 "$zoo_log")"
+        printf 'date %s\npython %s\nmissing %s\n' "$(date +%F)" "$py_version" "$(tail -n 1 "$zoo_log")" >"$zoo_result"
         return 0
     fi
     {
@@ -115,22 +119,16 @@ zoo_versions() {
         [ "$zoo_want" != - ] || continue
         "$zoo_venv/bin/python" -c '
 import importlib.metadata, sys
-name = sys.argv[1].partition("[")[0]
+name = sys.argv[1].partition("[")[0].partition(">")[0]
 print("version", name, importlib.metadata.version(name))' "$zoo_want"
     done
 }
 
-# zoo_node MODULE ARG…
-zoo_node() {
-    zoo_module=$1
-    shift
-    PYTHON="$zoo_venv/bin/python" exec erl -noinput -pa "$app_dir/ebin" "$zoo_dir/ebin" \
-        -eval "$zoo_module:main()" -extra "$@"
-}
-
 zoo_try_packages() {
     zoo_status=0
-    (zoo_limited zoo_package "zoo_$zoo_name" "$root/test/zoo/packages") >"$zoo_log" 2>&1 || zoo_status=$?
+    case $zoo_name in psycopg | asyncpg | sqlalchemy) zoo_postgres ;; esac
+    (zoo_node zoo_package "zoo_$zoo_name" "$root/test/zoo/packages") >"$zoo_log" 2>&1 || zoo_status=$?
+    zoo_end_postgres
     grep '^zoo ' "$zoo_log" || :
     case $zoo_status in
         0) echo 'zoo stop ok' ;;
@@ -139,12 +137,45 @@ zoo_try_packages() {
     esac
 }
 
-zoo_limited() {
-    # `timeout` runs programs, not functions.
+# zoo_node MODULE ARG…: in place of this shell.
+zoo_node() {
     zoo_module=$1
     shift
-    PYTHON="$zoo_venv/bin/python" exec timeout -k 5 "$zoo_limit" erl -noinput -pa "$app_dir/ebin" "$zoo_dir/ebin" \
+    # shellcheck disable=SC2086 # options
+    PYTHON="$zoo_venv/bin/python" exec timeout ${zoo_timeout:--k 5} "$zoo_limit" erl -noinput -pa "$app_dir/ebin" "$zoo_dir/ebin" \
         -eval "$zoo_module:main()" -extra "$@"
+}
+
+# A PostgreSQL for clients of it, if the machine has one: ZOO_POSTGRES is its address.
+zoo_postgres() {
+    for zoo_pg in "$(command -v initdb)" /usr/lib/postgresql/*/bin/initdb; do
+        [ ! -x "$zoo_pg" ] || break
+    done
+    [ -x "$zoo_pg" ] || return 0
+    zoo_pg=$(dirname "$(readlink -f "$zoo_pg")")
+    zoo_pg_dir=$(mktemp -d)
+    # It refuses to run as root.
+    zoo_pg_as=
+    [ "$(id -u)" -ne 0 ] || { zoo_pg_as='runuser -u postgres --' && chown postgres "$zoo_pg_dir"; }
+    zoo_free_port
+    # shellcheck disable=SC2086 # words of a command
+    (cd "$zoo_pg_dir" && $zoo_pg_as "$zoo_pg/initdb" -A trust -U zoo "$zoo_pg_dir/data" &&
+        $zoo_pg_as "$zoo_pg/pg_ctl" -w -D "$zoo_pg_dir/data" -l "$zoo_pg_dir/log" \
+            -o "-h 127.0.0.1 -p $zoo_port -k $zoo_pg_dir" start) >"$zoo_dir/postgres.log" 2>&1 || return 0
+    export ZOO_POSTGRES="postgresql://zoo@127.0.0.1:$zoo_port/postgres"
+    echo "note with PostgreSQL $("$zoo_pg/postgres" --version | sed 's/.*(PostgreSQL) \([^ ]*\).*/\1/')"
+}
+
+zoo_end_postgres() {
+    [ -n "${ZOO_POSTGRES:-}" ] || return 0
+    unset ZOO_POSTGRES
+    # shellcheck disable=SC2086 # words of a command
+    (cd "$zoo_pg_dir" && $zoo_pg_as "$zoo_pg/pg_ctl" -m fast -D "$zoo_pg_dir/data" stop) >>"$zoo_dir/postgres.log"
+    rm -rf "$zoo_pg_dir"
+}
+
+zoo_free_port() {
+    zoo_port=$("$zoo_venv/bin/python" -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
 }
 
 # Each server on a port of its own, asked by the same client.
@@ -152,32 +183,38 @@ zoo_try_frameworks() {
     zoo_program=zoo_$zoo_name
     zoo_programs=$root/test/zoo/frameworks
     for zoo_server in uvicorn wheel node; do
-        zoo_port=$("$zoo_venv/bin/python" -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+        zoo_free_port
         (zoo_serve) >"$zoo_log.$zoo_server" 2>&1 &
         zoo_pid=$!
         zoo_told=$(timeout "$zoo_limit" "$zoo_venv/bin/python" test/zoo/zoo_client.py "$zoo_port" \
             "$zoo_programs/$zoo_program.py" 2>&1 | tail -n 1)
         kill "$zoo_pid" 2>/dev/null || :
         zoo_status=0
-        wait "$zoo_pid" || zoo_status=$?
+        # The shell would say that it was terminated.
+        { wait "$zoo_pid" || zoo_status=$?; } 2>/dev/null
         case $zoo_server:$zoo_status in
             # A program that a signal ends.
             *:0 | uvicorn:143 | wheel:143) ;;
-            *) zoo_told="$zoo_told; it ended with $zoo_status" ;;
+            *) zoo_told="failed: it ended with $zoo_status; the client: ${zoo_told:-no answer}" ;;
         esac
-        echo "zoo $zoo_server ${zoo_told:-failed: no answer}"
+        echo "zoo $zoo_server ${zoo_told:-failed: the client did not end}"
     done
 }
 
 zoo_serve() {
+    # What a signal does not end in time is killed. In the foreground: a server would get the signal twice, by
+    # itself and by its group, and the second one means that it should not wait.
+    zoo_timeout='--foreground -k 30'
     case $zoo_server in
         node) zoo_node zoo_framework "$zoo_program" "$zoo_programs" "$zoo_port" ;;
         *) ;;
     esac
     cd "$zoo_programs" || exit
+    zoo_python=$zoo_venv/bin/python
+    # shellcheck disable=SC2086 # options
     case $zoo_server in
-        uvicorn) exec "$zoo_venv/bin/python" -m uvicorn --port "$zoo_port" "$zoo_program:app" ;;
-        wheel) exec "$zoo_venv/bin/python" -m erlang.serve --port "$zoo_port" "$zoo_program:app" ;;
+        uvicorn) exec timeout $zoo_timeout "$zoo_limit" "$zoo_python" -m uvicorn --port "$zoo_port" "$zoo_program:app" ;;
+        wheel) exec timeout $zoo_timeout "$zoo_limit" "$zoo_python" -m erlang.serve --port "$zoo_port" "$zoo_program:app" ;;
     esac
 }
 

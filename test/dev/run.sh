@@ -38,6 +38,10 @@ opt_release=no opt_all=no opt_all_pythons=no opt_pythons='' words=''
 . "$project/scripts/test.sh"
 # shellcheck source=scripts/stress.sh
 . "$project/scripts/stress.sh"
+# shellcheck source=scripts/node.sh
+. "$project/scripts/node.sh"
+# shellcheck source=scripts/zoo.sh
+. "$project/scripts/zoo.sh"
 
 # prove SENTENCE FUNCTION: the function runs in a subshell and stops at its first failure.
 prove() {
@@ -81,6 +85,8 @@ contains() {
 . "$here/test_tasks.sh"
 # shellcheck source=test/dev/test_words.sh
 . "$here/test_words.sh"
+# shellcheck source=test/dev/test_zoo.sh
+. "$here/test_zoo.sh"
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -16,33 +16,41 @@ it does.
 """
 PACKAGES = """## Packages
 
-Each ran in a node of its own: one call, 20 callers at once, a context, an event loop, a
-sub-interpreter, two restarts of the application, and the stop of the node. *Sub-interpreter* says
-where it ran: `own`, in the sub-interpreter; `main`, the call failed there and ran in the main one
-with `fallback => main`.
+Each ran in a node of its own: one call, 20 callers at once, a context, an event loop, two restarts
+of the application, a sub-interpreter, and the stop of the node. *Sub-interpreter* says where it
+ran: `own`, in the sub-interpreter; `main`, the call failed there and ran in the main one with
+`fallback => main`. [Threading](threading.md) says what does not go together with sub-interpreters.
 
 """
 FRAMEWORKS = """## Web frameworks
 
 Each was served by uvicorn, by the wheel (`python -m erlang.serve`) and by a node
 (`py_asgi:serve/2`), and asked the same by httpx and websockets: 20 requests at once, a body of
-100 KB, a path that is not there, and a WebSocket where the program has one.
+100 KB, a path that is not there, and a WebSocket where the program has one. Socket.IO, MCP, Gradio
+and Strawberry were asked by clients of their own too (`test/zoo/clients`).
 
 """
 STEPS = {
-    "packages": ["call", "callers", "context", "async", "subinterpreter", "restarts", "stop"],
+    "packages": ["call", "callers", "context", "async", "restarts", "subinterpreter", "stop"],
     "frameworks": ["uvicorn", "wheel", "node"],
+}
+# What a program does that is no matter of course.
+NOTES = {
+    "multiprocessing": "one caller after the other",
+    "ray": "`ray.shutdown()` before the application stops",
 }
 NAMES = {"subinterpreter": "sub-interpreter", "callers": "20 callers", "async": "event loop"}
 
 
 def read(file):
     """The lines of a result by their first words."""
-    told = {"versions": [], "steps": {}}
+    told = {"versions": [], "steps": {}, "notes": []}
     for line in file.read_text().splitlines():
         word, _, rest = line.partition(" ")
         if word == "version":
             told["versions"].append(rest)
+        elif word == "note":
+            told["notes"].append(rest)
         elif word == "zoo":
             step, _, result = rest.partition(" ")
             told["steps"][step] = result
@@ -58,8 +66,13 @@ def table(kind, results):
         "|---" * (len(steps) + 3) + "|",
     ]
     for name, told in results:
-        title = ", ".join(told["versions"]) or name
-        cells = [told["steps"].get(step, "not run").replace("|", "/") for step in steps]
+        notes = [*told["notes"], NOTES.get(name, "")]
+        title = ", ".join(filter(None, [*(told["versions"] or [name]), *notes]))
+        if "missing" in told:
+            cells = [f"not installed: {told['missing']}", *[""] * (len(steps) - 1)]
+        else:
+            cells = [told["steps"].get(step, "not run") for step in steps]
+        cells = [cell.replace("|", "/") for cell in cells]
         lines.append(f"| {title} | {' | '.join(cells)} | {told['python']} | {told['date']} |")
     return "\n".join(lines) + "\n"
 

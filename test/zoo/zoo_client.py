@@ -3,10 +3,12 @@
 python zoo_client.py PORT PROGRAM
 
 A program has `/hello?name=` and `/echo`; `/ws` if it says so by having `ws` in its source; and more
-paths, which must be found, in `paths`.
+paths, which must be found, in `paths`. A framework with a protocol of its own has a client in
+`clients/`, under the same name: its `ask(base)` is awaited last.
 """
 
 import asyncio
+import importlib.util
 import pathlib
 import re
 import sys
@@ -43,7 +45,17 @@ async def requests(client: httpx.AsyncClient) -> None:
     assert answer.status_code == 404, answer
 
 
-async def main(port: int, source: str) -> None:
+async def own_client(base: str, program: pathlib.Path) -> None:
+    file = pathlib.Path(__file__).parent / "clients" / program.name
+    if file.exists():
+        spec = importlib.util.spec_from_file_location("own_client", file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        await module.ask(base)
+
+
+async def main(port: int, program: pathlib.Path) -> None:
+    source = program.read_text()
     base = f"http://127.0.0.1:{port}"
     async with httpx.AsyncClient(base_url=base, timeout=PATIENCE, trust_env=False) as client:
         await up(client)
@@ -55,12 +67,15 @@ async def main(port: int, source: str) -> None:
         async with websockets.connect(f"ws://127.0.0.1:{port}/ws", proxy=None) as socket:
             await socket.send("hello")
             assert await socket.recv() == "hello"
+    await own_client(base, program)
 
 
 if __name__ == "__main__":
     try:
-        asyncio.run(main(int(sys.argv[1]), pathlib.Path(sys.argv[2]).read_text()))
+        asyncio.run(main(int(sys.argv[1]), pathlib.Path(sys.argv[2])))
     except Exception as error:
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
         print(f"failed: {type(error).__name__}: {error}".replace("\n", " ")[:300])
         sys.exit(1)
     print("ok")

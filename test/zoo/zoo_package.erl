@@ -5,7 +5,7 @@
 
 -export([main/0]).
 
--define(TIMEOUT, 60_000).
+-define(TIMEOUT, 180_000).
 -define(CALLERS, 20).
 
 -spec main() -> ok.
@@ -18,8 +18,9 @@ main() ->
         {callers, fun() -> callers(Program) end},
         {context, fun() -> context(Program) end},
         {async, fun() -> async(Program) end},
-        {subinterpreter, fun() -> subinterpreter(Program) end},
-        {restarts, fun() -> restarts(Program, Dir) end}
+        {restarts, fun() -> restarts(Program, Dir) end},
+        %% Last: from here on some can't work as before in this node.
+        {subinterpreter, fun() -> subinterpreter(Program) end}
     ],
     ok = steps(Steps),
     %% Whether it was a clean end is told by the exit code.
@@ -42,7 +43,8 @@ steps([{Step, Run} | Rest]) ->
     end.
 
 told(ok) -> "ok";
-told(no_fork) -> "refused: fork beside a sub-interpreter";
+told(no_fork) -> "no fork beside a sub-interpreter";
+told(no_backward) -> "no backward() beside a sub-interpreter";
 told(Word) when is_atom(Word) -> atom_to_list(Word);
 told({error, Why}) ->
     Text = lists:flatten(io_lib:format("~0tp", [Why])),
@@ -95,14 +97,22 @@ subinterpreter(Program) ->
             none
     end.
 
-where({ok, _}, {ok, _}) -> own;
-where({error, _}, {ok, _}) -> main;
+where({ok, _}, {ok, _}) ->
+    own;
+where({error, _}, {ok, _}) ->
+    main;
 %% As documented: the context is a sub-interpreter, so nobody forks.
-where(_, {error, {'RuntimeError', <<"os.fork() while sub-interpreters exist", _/binary>>}}) -> no_fork;
-where(_, {error, _} = Error) -> Error.
+where(_, {error, {'RuntimeError', <<"os.fork() while sub-interpreters exist", _/binary>>}}) ->
+    no_fork;
+%% As documented too: torch asks CPython whether this thread holds the GIL, which then always says yes.
+where(_, {error, {'RuntimeError', <<"The autograd engine was called while holding the GIL", _/binary>>}}) ->
+    no_backward;
+where(_, {error, _} = Error) ->
+    Error.
 
 restarts(Program, Dir) ->
     Again = fun() ->
+        ok = leave(Program),
         ok = application:stop(erlang_python),
         ok = start(Dir),
         call(Program)
@@ -110,6 +120,13 @@ restarts(Program, Dir) ->
     case Again() of
         ok -> Again();
         Error -> Error
+    end.
+
+%% What the documentation of a package asks for before the application stops.
+leave(Program) ->
+    case py:call(Program, leave, [], #{}, ?TIMEOUT) of
+        {error, {'AttributeError', _}} -> ok;
+        Answer -> ok(Answer)
     end.
 
 ok({ok, _}) -> ok;

@@ -17,5 +17,10 @@ async def echo(request: Request):
     return (await request.body()).decode()
 
 
-app = gradio.mount_gradio_app(app, gradio.Interface(lambda text: text, "text", "text"), "/gradio")
+def same(text):
+    return text
+
+
+page = gradio.Interface(same, "text", "text", api_name="predict")
+app = gradio.mount_gradio_app(app, page, "/gradio")
 paths = ["/gradio/"]

@@ -1,14 +1,26 @@
 """The Model Context Protocol's server, over HTTP."""
 
-from mcp.server.fastmcp import FastMCP
+from mcp.server.mcpserver import Context, MCPServer
 from starlette.responses import PlainTextResponse
 
-server = FastMCP("zoo")
+server = MCPServer("zoo")
 
 
 @server.tool()
 def add(one: int, two: int) -> int:
     return one + two
+
+
+@server.tool()
+async def steps(count: int, context: Context) -> int:
+    for number in range(1, count + 1):
+        await context.report_progress(number, count)
+    return count
+
+
+@server.tool()
+def fail() -> int:
+    raise ValueError("on purpose")
 
 
 @server.custom_route("/hello", ["GET"])

@@ -1,4 +1,4 @@
-"""Socket.IO, whose handshake is an ordinary request."""
+"""Socket.IO over Starlette."""
 
 import socketio
 from starlette.applications import Starlette
@@ -15,6 +15,18 @@ async def echo(request):
 
 
 server = socketio.AsyncServer(async_mode="asgi")
+
+
+@server.event
+async def back(_session, value):
+    return value
+
+
+@server.event
+async def tell(session, value):
+    await server.emit("told", value, to=session)
+
+
 routes = [Route("/hello", hello), Route("/echo", echo, methods=["POST"])]
 app = socketio.ASGIApp(server, Starlette(routes=routes))
 paths = ["/socket.io/?EIO=4&transport=polling"]

@@ -1,5 +1,7 @@
 """Strawberry: GraphQL under FastAPI."""
 
+from collections.abc import AsyncGenerator
+
 import strawberry
 from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse
@@ -13,7 +15,15 @@ class Query:
         return f"hello {name}"
 
 
-schema = strawberry.Schema(Query)
+@strawberry.type
+class Subscription:
+    @strawberry.subscription
+    async def count(self, to: int) -> AsyncGenerator[int, None]:
+        for number in range(1, to + 1):
+            yield number
+
+
+schema = strawberry.Schema(Query, subscription=Subscription)
 app = FastAPI()
 app.include_router(GraphQLRouter(schema), prefix="/graphql")
 
