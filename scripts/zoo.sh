@@ -6,23 +6,28 @@
 zoo_limit=${DEV_ZOO_LIMIT:-300}
 zoo_install_limit=${DEV_ZOO_INSTALL_LIMIT:-600}
 
-# ./dev zoo packages|frameworks [NAME…] [--again], table
+# ./dev zoo packages|frameworks [NAME…] [--again], forks [ROUNDS], table
 dev_zoo() {
     zoo_kind=${words%%"$newline"*}
     zoo_names=${words#*"$newline"}
     case $zoo_kind in
         packages | frameworks) ;;
+        forks) zoo_rounds=${zoo_names%%"$newline"*} ;;
         table)
             zoo_table
             return
             ;;
-        *) usage_error "./dev zoo takes packages, frameworks or table" ;;
+        *) usage_error "./dev zoo takes packages, frameworks, forks or table" ;;
     esac
     # What is tried is behaviour, not speed.
     [ "$opt_release" = yes ] || profile=dev
     prepare_node zoo
     [ "$zoo_kind" != frameworks ] || { use_venv test && install_wheel; } || exit 1
     zoo_prepare
+    if [ "$zoo_kind" = forks ]; then
+        zoo_forks "${zoo_rounds:-1000}"
+        return
+    fi
     zoo_failed=0
     while read -r zoo_name zoo_wants; do
         case $zoo_name in '' | \#*) continue ;; esac
@@ -32,7 +37,7 @@ dev_zoo() {
     return "$zoo_failed"
 }
 
-# Ten of each kind, for ./dev test --all; prints the count that is its result.
+# Ten of each kind and some forks, for ./dev test --all; prints the count that is its result.
 zoo_ten() {
     opt_again=yes zoo_passed=0 zoo_missed=0 zoo_left_out=0
     for zoo_kind in packages frameworks; do
@@ -52,6 +57,12 @@ zoo_ten() {
 $zoo_first
 NAMES
     done
+    zoo_kind=forks
+    if zoo_prepare && zoo_forks 30; then
+        zoo_passed=$((zoo_passed + 1))
+    else
+        zoo_missed=$((zoo_missed + 1))
+    fi
     echo "$zoo_passed passed, $zoo_missed failed, $zoo_left_out skipped"
     [ "$zoo_missed" -eq 0 ]
 }
@@ -142,8 +153,8 @@ zoo_node() {
     zoo_module=$1
     shift
     # shellcheck disable=SC2086 # options
-    PYTHON="$zoo_venv/bin/python" exec timeout ${zoo_timeout:--k 5} "$zoo_limit" erl -noinput -pa "$app_dir/ebin" "$zoo_dir/ebin" \
-        -eval "$zoo_module:main()" -extra "$@"
+    PYTHON="$zoo_venv/bin/python" exec timeout ${zoo_timeout:--k 5} "$zoo_limit" \
+        erl -noinput -pa "$app_dir/ebin" "$zoo_dir/ebin" -eval "$zoo_module:main()" -extra "$@"
 }
 
 # A PostgreSQL for clients of it, if the machine has one: ZOO_POSTGRES is its address.
@@ -175,7 +186,25 @@ zoo_end_postgres() {
 }
 
 zoo_free_port() {
-    zoo_port=$("$zoo_venv/bin/python" -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    zoo_port=$("$zoo_venv/bin/python" -c '
+import socket
+print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])')
+}
+
+# zoo_forks ROUNDS: pools of processes made by fork. With the loader of torch if the environment has it.
+zoo_forks() {
+    zoo_result=$zoo_dir/forks/forks.txt
+    zoo_log=$zoo_dir/forks/forks.log
+    zoo_status=0
+    zoo_fork_limit=${DEV_ZOO_LIMIT:-$((120 + $1))}
+    (zoo_limit=$zoo_fork_limit && zoo_node zoo_forks "$1" "$root/test/zoo") >"$zoo_log" 2>&1 || zoo_status=$?
+    [ "$zoo_status" -eq 0 ] || echo "zoo stop failed: exit code $zoo_status" >>"$zoo_log"
+    {
+        printf 'date %s\npython %s\n' "$(date +%F)" "$py_version"
+        grep -E '^(zoo|rounds|processes|torch) ' "$zoo_log" || :
+    } >"$zoo_result"
+    printf '%-18s %s\n' forks "$(grep -E '^(zoo|rounds|processes|torch) ' "$zoo_result" | paste -s -d ';' -)"
+    grep -q '^zoo forks ok' "$zoo_result" && [ "$zoo_status" -eq 0 ]
 }
 
 # Each server on a port of its own, asked by the same client.
@@ -210,12 +239,13 @@ zoo_serve() {
         *) ;;
     esac
     cd "$zoo_programs" || exit
-    zoo_python=$zoo_venv/bin/python
-    # shellcheck disable=SC2086 # options
     case $zoo_server in
-        uvicorn) exec timeout $zoo_timeout "$zoo_limit" "$zoo_python" -m uvicorn --port "$zoo_port" "$zoo_program:app" ;;
-        wheel) exec timeout $zoo_timeout "$zoo_limit" "$zoo_python" -m erlang.serve --port "$zoo_port" "$zoo_program:app" ;;
+        uvicorn) zoo_server_module=uvicorn ;;
+        wheel) zoo_server_module=erlang.serve ;;
     esac
+    # shellcheck disable=SC2086 # options
+    exec timeout $zoo_timeout "$zoo_limit" "$zoo_venv/bin/python" -m "$zoo_server_module" \
+        --port "$zoo_port" "$zoo_program:app"
 }
 
 # The results as the tables of docs/packages-tried.md.
