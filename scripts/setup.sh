@@ -91,7 +91,7 @@ $pythons
 ROWS
 }
 
-# setup build|run|zoo|test|check|valgrind|sanitize|bench_NAME: leaves every tool this purpose needs on PATH, or exits with 3.
+# setup build|run|zoo|test|check|valgrind|sanitize|bench_NAME: leaves every tool that it needs on PATH, or exits with 3.
 setup() {
     find_cargo
     find_erlang

@@ -19,6 +19,7 @@ from erlang.serve._server import Server
 from erlang.serve._supervise import Supervisor, address_text, listen, say
 from erlang.serve._worker import TOLD_IN_A_SENTENCE, configure_logging
 
+LEVELS = ["debug", "info", "warning", "error", "critical"]
 #: No server of a node has this number.
 SHARE = -1
 HELP = {
@@ -64,7 +65,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("app", help="module:attribute")
     parser.add_argument("--factory", action="store_true", help="call the attribute for the app")
     parser.add_argument("--app-dir", default=".", help="where to look for the module")
-    parser.add_argument("--log-level", default="info", help="debug, info, warning or error")
+    parser.add_argument(
+        "--log-level", choices=LEVELS, default="info", help="what the server logs; access is info"
+    )
     parser.add_argument("--workers", type=int, default=1, help="how many serve at the same time")
     parser.add_argument("--worker-kind", choices=KINDS, default="auto", help="what a worker is")
     parser.add_argument("--reload", action="store_true", help="start again when a file changes")
@@ -88,7 +91,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _octal(text: str) -> int:
-    return int(text, 8)
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be octal, such as 660, got {text!r}") from None
 
 
 async def main(app: Any, options: Options) -> None:
@@ -120,7 +126,8 @@ async def supervise(order: Order, given: dict[str, Any]) -> None:
         kind = best_kind()
     if kind != "processes":
         order = dataclasses.replace(order, share=SHARE)
-    listeners = listen(order.options, count if kind == "processes" else 1)
+    with order.options.listening():
+        listeners = listen(order.options, count if kind == "processes" else 1)
     try:
         supervisor = Supervisor(order, listeners)
         if given["reload"]:
@@ -150,6 +157,8 @@ def run(arguments: list[str] | None = None) -> int:
         if given["reload"] and given["workers"] > 1:
             raise ValueError("reload is for one worker")
         check_kind(given["worker_kind"])
+        if not os.path.isdir(given["app_dir"]):
+            raise ValueError(f"app_dir must be a directory, got {given['app_dir']}")
         if given["reload"] or given["workers"] > 1:
             erlang.run(supervise(Order(name, factory, level, options), given))
         else:

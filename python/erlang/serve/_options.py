@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import ssl
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,8 +76,12 @@ class Options:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ValueError(f"port must be from 0 to 65535, got {self.port}")
+        if not 0 < self.backlog <= 65535:
+            raise ValueError(f"backlog must be from 1 to 65535, got {self.backlog}")
         if not 0 < self.max_headers <= 256:
-            raise ValueError("max_headers must be from 1 to 256")
+            raise ValueError(f"max_headers must be from 1 to 256, got {self.max_headers}")
+        if self.access_log_file == "":
+            raise ValueError("access_log_file must be a path, stdout or stderr")
         if self.root_path and (self.root_path[0] != "/" or self.root_path[-1] == "/"):
             raise ValueError("root_path must begin with a slash and not end with one")
         if not 0 <= self.uds_mode <= 0o777:
@@ -98,6 +107,28 @@ class Options:
         if self.certificate is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(self.certificate, self.private_key, self.private_key_password)
+        try:
+            context.load_cert_chain(self.certificate, self.private_key, self.private_key_password)
+        except OSError as error:
+            raise ValueError(self._bad_certificate(error)) from error
         context.set_alpn_protocols(["http/1.1"])
         return context
+
+    def _bad_certificate(self, error: OSError) -> str:
+        files = [self.certificate, self.private_key]
+        missing = [file for file in files if file is not None and not os.access(file, os.R_OK)]
+        if missing:
+            return f"{missing[0]} can't be read: {error.strerror}"
+        if self.private_key is None:
+            return f"{self.certificate} is no certificate chain with its private key: {error}"
+        return f"{self.certificate} and {self.private_key} are no certificate and its key: {error}"
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """An error says where."""
+        try:
+            yield
+        except OSError as error:
+            where = self.uds or f"{self.host}:{self.port}"
+            text = f"can't listen on {where}: {error.strerror or error}"
+            raise (OSError(text) if error.errno is None else OSError(error.errno, text)) from error

@@ -70,7 +70,8 @@ class Server:
         options, factory = self.options, self._core.connection
         common: dict[str, Any] = {"backlog": options.backlog, "ssl": self._secure}
         if options.uds is not None:
-            self._listener = await loop.create_unix_server(factory, options.uds, **common)
+            with options.listening():
+                self._listener = await loop.create_unix_server(factory, options.uds, **common)
             os.chmod(options.uds, options.uds_mode)
         elif options.fd is not None:
             sock = self._socket(options.fd)
@@ -79,9 +80,10 @@ class Server:
             else:
                 self._listener = await loop.create_server(factory, sock=sock, **common)
         else:
-            self._listener = await loop.create_server(
-                factory, options.host, options.port, reuse_port=options.reuse_port, **common
-            )
+            with options.listening():
+                self._listener = await loop.create_server(
+                    factory, options.host, options.port, reuse_port=options.reuse_port, **common
+                )
 
     def _socket(self, fd: int) -> socket.socket:
         if self._share is None:

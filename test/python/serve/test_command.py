@@ -69,13 +69,20 @@ def test_a_factory_makes_the_application(served, folder):
         (["no_such_app:app"], "there is no module 'no_such_app'"),
         (["served_app:missing"], "has no attribute 'missing'"),
         (["served_app:not_an_app"], "can't be called"),
-        (["served_app:app", "--max-headers", "1000"], "max_headers must be from 1 to 256"),
+        (["served_app:app", "--max-headers", "1000"], "from 1 to 256, got 1000"),
+        (["served_app:app", "--backlog", "-5"], "backlog must be from 1 to 65535, got -5"),
+        (["served_app:app", "--uds", "/no/such/dir/s"], "can't listen on /no/such/dir/s: "),
+        (["served_app:app", "--host", "host.invalid"], "can't listen on host.invalid:0: "),
+        (["served_app:app", "--host", "host.invalid", "--workers", "2"], "host.invalid:0: "),
+        (["served_app:app", "--app-dir", "/no/such/dir"], "app_dir must be a directory"),
+        (["served_app:app", "--access-log-file", ""], "access_log_file must be a path"),
+        (["served_app:app", "--certificate", "/etc/passwd"], "/etc/passwd is no certificate"),
         (["served_app:app", "--port", "80000"], "port must be from 0 to 65535, got 80000"),
         (["served_app:app", "--port", "80000", "--workers", "2"], "got 80000"),
         (["served_app:app", "--root-path", "r"], "root_path must begin with a slash"),
         (["served_app:app", "--access-log-format", "x"], "'x' is not common or json"),
         (["served_app:app", "--access-log-file", "/no/such/file"], "/no/such/file"),
-        (["served_app:app", "--certificate", "/no/such/file"], "No such file"),
+        (["served_app:app", "--certificate", "/no/such/file"], "/no/such/file can't be read: No such"),
         (["broken_app:app"], "no_such_module_at_all"),
         (["broken_app:app", "--workers", "2"], "no_such_module_at_all"),
         (["no_such_app:app", "--workers", "2"], "there is no module 'no_such_app'"),
@@ -88,6 +95,25 @@ def test_what_can_not_be_served_is_told_in_a_sentence(command, folder, arguments
         command(folder, *arguments), capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 1
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--log-level", "loud"], "invalid choice: 'loud'"),
+        (["--uds-mode", "999"], "must be octal, such as 660, got '999'"),
+    ],
+)
+def test_a_wrong_word_is_told_with_the_usage(command, folder, arguments, said):
+    done = subprocess.run(
+        command(folder, "served_app:app", *arguments),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
     assert said in done.stderr
 
 
