@@ -10,8 +10,8 @@
 -export([start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
-%% Started at once, so that the first callbacks find somebody.
--define(READY, 2).
+%% Fresh executors that are started at once when they are few: one message for several callers.
+-define(READY, 8).
 
 -record(state, {
     max :: pos_integer(),
@@ -28,7 +28,7 @@ init(#{atom_quota := Quota, max_callbacks := Max}) ->
     ok = py_atoms:init(Quota),
     ok = py_nif:set_process(logger, whereis(py_logger)),
     ok = py_nif:set_process(callback, self()),
-    {ok, lists:foldl(fun(_, State) -> started(none, State) end, #state{max = Max}, lists:seq(1, ?READY))}.
+    {ok, refill(#state{max = Max})}.
 
 -spec handle_call(term(), gen_server:from(), State) -> {reply, {error, unknown}, State}.
 handle_call(Request, _From, State) ->
@@ -52,12 +52,8 @@ handle_info({py_callback, Id, _, _, _, _, _} = Request, #state{max = Max, execut
     end;
 handle_info({py_callback, Id, _Name, _Args, _Caller, _Leader, _About} = Request, State) when is_integer(Id) ->
     {noreply, started(Request, State)};
-handle_info(py_more, #state{max = Max, executors = All} = State) ->
-    %% A fresh one was taken.
-    case map_size(All) < Max of
-        true -> {noreply, started(none, State)};
-        false -> {noreply, State}
-    end;
+handle_info(py_more, State) ->
+    {noreply, refill(State)};
 handle_info({py_abandoned, Pid}, #state{executors = All} = State) when is_map_key(Pid, All) ->
     %% The coroutine that called it was cancelled.
     true = exit(Pid, cancelled),
@@ -73,6 +69,11 @@ handle_info(Message, State) ->
 started(Request, #state{executors = All} = State) ->
     Pid = py_executor:start_link(Request),
     State#state{executors = All#{Pid => []}}.
+
+%% Never more than `max_callbacks', which may be fewer.
+refill(#state{max = Max, executors = All} = State) ->
+    Room = min(?READY, Max - map_size(All)),
+    lists:foldl(fun(_, Filled) -> started(none, Filled) end, State, lists:seq(1, Room)).
 
 too_many(Max) ->
     py_text:format(

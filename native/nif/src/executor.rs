@@ -5,7 +5,7 @@
 //!
 //! Thread: `dispatch` any that runs Python; the rest schedulers.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub enum Home {
 pub struct Seat {
     meet: Meet<Callback>,
     patience: Patience,
+    /// Whether it has answered before. One callback does not mean that another one comes soon.
+    is_used: AtomicBool,
     /// The callback that it runs, 0 for none, `ABANDONED` if it has to end.
     runs: AtomicU64,
     home: Mutex<Option<Home>>,
@@ -111,6 +113,9 @@ static EXECUTORS: Mutex<Vec<Executor>> = Mutex::new(Vec::new());
 /// Starts an executor when none is free.
 static MANAGER: Mutex<Option<LocalPid>> = Mutex::new(None);
 
+/// The manager was asked for fresh ones. Until there is one, or room for one.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
 /// The number of fresh ones, which wait for whoever calls first.
 const LEAST_FRESH: usize = 2;
 /// Of more free executors than this the one that has waited longest ends.
@@ -123,6 +128,8 @@ const LOOK: Duration = Duration::from_micros(8);
 pub fn set_manager(pid: Option<LocalPid>) {
     *lock(&MANAGER) = None;
     lock(&EXECUTORS).clear();
+    // Relaxed, here and below: whoever comes too late asks at the next callback.
+    ASKED.store(false, Ordering::Relaxed);
     callback::all_gone();
     *lock(&MANAGER) = pid;
 }
@@ -165,16 +172,24 @@ fn take(id: u64, home: Option<Home>) -> Option<Executor> {
     let (executor, needs_more) = {
         let mut executors = lock(&EXECUTORS);
         let own = home.and_then(|home| executors.iter().rposition(|one| one.home == Some(home)));
-        let index = own.or_else(|| executors.iter().rposition(|one| one.home.is_none()))?;
-        let executor = executors.remove(index);
-        // Under the lock: from here on it must not leave.
-        executor.slot.seat.begin(id);
+        let index = own.or_else(|| executors.iter().rposition(|one| one.home.is_none()));
+        let executor = index.map(|index| executors.remove(index));
+        if let Some(executor) = &executor {
+            // Under the lock: from here on it must not leave.
+            executor.slot.seat.begin(id);
+        }
         (executor, own.is_none() && fresh(&executors) < LEAST_FRESH)
     };
-    if needs_more && let Some(manager) = *lock(&MANAGER) {
+    if needs_more && !ASKED.swap(true, Ordering::Relaxed) {
+        ask_for_more();
+    }
+    executor
+}
+
+fn ask_for_more() {
+    if let Some(manager) = *lock(&MANAGER) {
         log::with_env(|env| env.send(&manager, Raw::atom(atoms::py_more())));
     }
-    Some(executor)
 }
 
 fn fresh(executors: &[Executor]) -> usize {
@@ -238,6 +253,7 @@ pub fn ready(pid: LocalPid, slot: ResourceArc<Slot>) {
         slot,
         home: None,
     });
+    ASKED.store(false, Ordering::Relaxed);
 }
 
 fn push(executor: Executor) {
@@ -285,7 +301,9 @@ pub fn answers(
         return Next::Leave;
     }
     let home = is_clean.then(|| *lock(&seat.home)).flatten();
-    let looks = home.is_some() && seat.patience.has();
+    // Relaxed: a habit of its own process.
+    let is_used = seat.is_used.swap(true, Ordering::Relaxed);
+    let looks = home.is_some() && is_used && seat.patience.has();
     if looks {
         seat.meet.open();
     }
@@ -344,6 +362,7 @@ pub fn end(pid: &LocalPid) {
 /// It is not free any more.
 pub fn died(pid: &LocalPid) {
     lock(&EXECUTORS).retain(|executor| executor.pid != *pid);
+    ASKED.store(false, Ordering::Relaxed);
 }
 
 /// The process of a slot has ended. Whoever waits for a callback of it hears so from here, for its manager may
