@@ -17,7 +17,7 @@ root="$work/a tree"
 caller_dir=$work
 mkdir -p "$root/_build"
 ln -s "$project/scripts" "$root/scripts"
-opt_release=no opt_all=no opt_all_pythons=no opt_pythons='' words=''
+opt_release=no opt_shell=no opt_all=no opt_all_pythons=no opt_pythons='' words=''
 # shellcheck source=scripts/step.sh
 . "$project/scripts/step.sh"
 # shellcheck source=scripts/tasks.sh

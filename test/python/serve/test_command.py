@@ -82,7 +82,7 @@ def test_a_factory_makes_the_application(served, folder):
         (["served_app:app", "--root-path", "r"], "root_path must begin with a slash"),
         (["served_app:app", "--access-log-format", "x"], "'x' is not common or json"),
         (["served_app:app", "--access-log-file", "/no/such/file"], "/no/such/file"),
-        (["served_app:app", "--certificate", "/no/such/file"], "/no/such/file can't be read: No such"),
+        (["served_app:app", "--certificate", "/no/such/file"], "/no/such/file can't be read: No"),
         (["broken_app:app"], "no_such_module_at_all"),
         (["broken_app:app", "--workers", "2"], "no_such_module_at_all"),
         (["no_such_app:app", "--workers", "2"], "there is no module 'no_such_app'"),
