@@ -95,9 +95,11 @@ an_application_that_does_not_start_tells_why(_Config) ->
     Reason = py_test:reason(py_asgi:serve("py_no_such:app", Free)),
     ?assertEqual({NotFound, <<"there is no module 'py_no_such'">>}, Reason),
     ?assertMatch({match, _}, re:run(py_error:format(Reason), "there is no module 'py_no_such'.*app_dir")),
-    %% What is wrong in the files is told as Python does.
     Secure = Free#{certificate => "/none"},
-    ?assertReason({'FileNotFoundError', _, _}, py_asgi:serve("py_asgi_apps:app", Secure)),
+    ?assertReason(
+        {'ValueError', <<"/none can't be read: No such file or directory">>, _},
+        py_asgi:serve("py_asgi_apps:app", Secure)
+    ),
     ok = py_test:eventually(fun() -> [] =:= [Pid || {_, Pid, _, _} <- children(), is_pid(Pid)] end).
 
 a_lifespan_that_hangs_is_a_timeout(_Config) ->
