@@ -209,9 +209,16 @@ parts_are_replaced(Ids, Config) ->
     ok = peer:call(Peer, py, register_function, [life_kept, erlang, length]),
     ok = peer:call(Peer, py_test, eventually, [fun all_works/0], 60_000),
     %% Which part it was is told where it is not so.
-    Ends = fun(Id) -> peer:call(Peer, erlang, apply, [fun() -> catch is_replaced(Id) end, []], 60_000) end,
-    ?assertEqual([], [{Id, End} || Id <- Ids, (End = Ends(Id)) =/= ok]),
+    Ends = [{Id, peer:call(Peer, erlang, apply, [fun() -> tried(Id) end, []], 60_000)} || Id <- Ids],
+    ?assertEqual([], [Other || {_, End} = Other <- Ends, End =/= ok]),
     py_test:stop_peer(Peer).
+
+tried(Id) ->
+    try
+        is_replaced(Id)
+    catch
+        Kind:Reason:Trace -> {Kind, Reason, Trace}
+    end.
 
 is_replaced(Id) ->
     {Id, Pid, _, _} = lists:keyfind(Id, 1, supervisor:which_children(erlang_python_sup)),

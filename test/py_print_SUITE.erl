@@ -168,7 +168,7 @@ a_group_leader_may_be_on_another_node(_Config) ->
         ok = peer:stop(Far),
         ok = py_test:eventually(fun() -> map_size(peer:call(Near, sys, get_state, [py_printer])) =:= 0 end)
     after
-        [catch peer:stop(Peer) || Peer <- Peers]
+        [ok = peer:stop(Peer) || Peer <- Peers, is_process_alive(Peer)]
     end.
 
 %% On a node without the application: what code on `Node' prints comes here.
