@@ -350,9 +350,10 @@ run_elixir() (
         MIX_ENV=test HEX_OFFLINE=1 LC_ALL=C.UTF-8 mix test
 )
 
-# --foreground: so that Ctrl-C reaches the runner too.
+# --foreground: so that Ctrl-C reaches the runner too. A command in the background of a shell ignores SIGINT and
+# SIGQUIT, and so would all that it starts.
 limited() {
-    timeout --foreground --kill-after=30 "$runner_limit" "$@"
+    timeout --foreground --kill-after=30 "$runner_limit" env --default-signal=INT,QUIT "$@"
 }
 
 # counted KIND LABEL VERSION LOG COMMAND [ARG…]: a step whose tests are counted by count_KIND.

@@ -48,6 +48,18 @@ two_lanes_run_at_once() {
     same "ok ok" "$(cat "$task_dir/a.end" "$task_dir/b.end" | paste -s -d ' ' -)"
 }
 
+shows_signals() {
+    limited env --list-signal-handling true 2>"$work/signals"
+}
+
+a_runner_in_a_lane_heeds_an_interrupt() {
+    tasks=''
+    task runner '' shows_signals
+    run_tasks 1
+    same ok "$(cat "$task_dir/runner.end")"
+    same '' "$(grep -E '^(INT|QUIT) .*IGNORE' "$work/signals")"
+}
+
 a_stressed_round_is_logged_with_its_seed() {
     stress_log=$work/stress.log
     dev_test() {
@@ -66,3 +78,4 @@ prove "a stressed round is logged with its commit, its seed and its result" a_st
 prove "a task begins after what it needs, and once" a_task_begins_after_what_it_needs
 prove "what needs a task that failed does not run, the others do" what_needs_a_failure_does_not_run
 prove "two lanes run two tasks at once" two_lanes_run_at_once
+prove "a runner in a lane heeds an interrupt" a_runner_in_a_lane_heeds_an_interrupt

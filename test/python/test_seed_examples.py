@@ -47,15 +47,18 @@ def test_a_server_answers_until_it_is_interrupted(name: str, tmp_path: Path) -> 
     script.write_text(seed_examples.example(name).text(HOST=host, PORT=port))
     command = [sys.executable, "-P", "-u", str(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-        line: Any = server.stdout.readline()  # type: ignore[union-attr]
-        assert line.startswith(b"UDP Echo Server listening on"), line
-        with closing(scenarios.bound_socket(scenarios.new_host())) as client:
-            client.settimeout(60)
-            client.sendto(b"hello", (host, port))
-            assert client.recv(100) == b"hello"
-        server.send_signal(signal.SIGINT)
-        _, complaint = server.communicate(timeout=60)
-        assert complaint.endswith(b"KeyboardInterrupt\n")
+        try:
+            line: Any = server.stdout.readline()  # type: ignore[union-attr]
+            assert line.startswith(b"UDP Echo Server listening on"), line
+            with closing(scenarios.bound_socket(scenarios.new_host())) as client:
+                client.settimeout(60)
+                client.sendto(b"hello", (host, port))
+                assert client.recv(100) == b"hello"
+            server.send_signal(signal.SIGINT)
+            _, complaint = server.communicate(timeout=60)
+        finally:
+            server.kill()
+    assert complaint.endswith(b"KeyboardInterrupt\n")
 
 
 def test_every_difference_is_in_the_code_and_in_the_table() -> None:
