@@ -325,17 +325,28 @@ def test_an_option_of_the_socket_is_set_as_asked(name: str, given: bool | None) 
         run(loop, main)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_an_address_is_used_again_where_asked(host: str) -> None:
+@pytest.mark.parametrize(
+    ("host", "family"),
+    [
+        ("127.0.0.1", 0),
+        ("::1", 0),
+        # A name with two addresses: one that is in use is no failure while the other is free.
+        ("localhost", socket.AF_INET),
+    ],
+)
+def test_an_address_is_used_again_where_asked(host: str, family: int) -> None:
+    async def opened(loop: Loop, **options: Any) -> Recorder:
+        return await endpoint(loop, family=family, **options)
+
     async def main(loop: Loop) -> None:
-        one = await endpoint(loop, local_addr=(host, 0), reuse_address=True)
+        one = await opened(loop, local_addr=(host, 0), reuse_address=True)
         port = one.transport.get_extra_info("sockname")[1]
-        two = await endpoint(loop, local_addr=(host, port), reuse_address=True, reuse_port=False)
+        two = await opened(loop, local_addr=(host, port), reuse_address=True, reuse_port=False)
         assert two.transport.get_extra_info("sockname")[1] == port
         with pytest.raises(OSError, match="in use"):
-            await endpoint(loop, local_addr=(host, port))
+            await opened(loop, local_addr=(host, port))
         # The last one that was bound hears.
-        sender = await endpoint(
+        sender = await opened(
             loop, local_addr=(host, 0), remote_addr=(host, port), reuse_address=True
         )
         sender.transport.sendto(b"x")
