@@ -13,6 +13,9 @@
 %% Fresh executors that are started at once when they are few: one message for several callers.
 -define(READY, 8).
 
+%% What the native side counts callbacks with.
+-define(IS_ID(Id), (is_integer(Id) andalso Id >= 0 andalso Id =< 16#FFFFFFFFFFFFFFFF)).
+
 -record(state, {
     max :: pos_integer(),
     executors = #{} :: #{pid() => []}
@@ -40,7 +43,7 @@ handle_cast(Request, State) ->
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({py_callback, Id, _, _, _, _, _} = Request, #state{max = Max, executors = All} = State) when
-    is_integer(Id), map_size(All) >= Max
+    ?IS_ID(Id), map_size(All) >= Max
 ->
     %% Some of them may only wait for their callers.
     case py_nif:executor_evict() of
@@ -50,7 +53,7 @@ handle_info({py_callback, Id, _, _, _, _, _} = Request, #state{max = Max, execut
             ok = py_nif:callback_refuse(Id, term_to_binary({error, {overload, too_many(Max)}, []})),
             {noreply, State}
     end;
-handle_info({py_callback, Id, _Name, _Args, _Caller, _Leader, _About} = Request, State) when is_integer(Id) ->
+handle_info({py_callback, Id, _Name, _Args, _Caller, _Leader, _About} = Request, State) when ?IS_ID(Id) ->
     {noreply, started(Request, State)};
 handle_info(py_more, State) ->
     {noreply, refill(State)};
@@ -70,9 +73,10 @@ started(Request, #state{executors = All} = State) ->
     Pid = py_executor:start_link(Request),
     State#state{executors = All#{Pid => []}}.
 
-%% Never more than `max_callbacks', which may be fewer.
+%% Never more than `max_callbacks', which may be fewer. While some that were told to leave are still there, there are
+%% more already.
 refill(#state{max = Max, executors = All} = State) ->
-    Room = min(?READY, Max - map_size(All)),
+    Room = max(0, min(?READY, Max - map_size(All))),
     lists:foldl(fun(_, Filled) -> started(none, Filled) end, State, lists:seq(1, Room)).
 
 too_many(Max) ->

@@ -10,10 +10,12 @@
     many_cancelled_calls_leave_no_process/1,
     a_cancelled_call_ends_no_other/1,
     past_max_callbacks_a_call_is_refused/1,
-    in_a_small_node/1
+    executors_that_are_slow_to_leave_do_not_end_their_manager/1,
+    in_a_small_node/1,
+    in_a_full_node/1
 ]).
 
-all() -> py_test:cases(?MODULE) -- [in_a_small_node].
+all() -> py_test:cases(?MODULE) -- [in_a_small_node, in_a_full_node].
 
 suite() -> [{timetrap, {seconds, 120}}].
 
@@ -81,3 +83,46 @@ in_a_small_node(Data) ->
     Hello = fun() -> py:eval(<<"__import__('erlang').call('ask_hello')">>) end,
     ok = py_test:eventually(fun() -> Hello() =:= {ok, <<"hello">>} end),
     {Refused, Executors, Hello()}.
+
+executors_that_are_slow_to_leave_do_not_end_their_manager(Config) ->
+    Peer = py_test:peer([{max_callbacks, 2}]),
+    Data = proplists:get_value(data_dir, Config),
+    {Manager, Answer, After} = peer:call(Peer, ?MODULE, in_a_full_node, [Data], 60_000),
+    ok = py_test:stop_peer(Peer),
+    ?assertEqual({ok, true}, Answer),
+    ?assertEqual(Manager, After).
+
+%% Executors that were told to leave, and have not yet: there are more than `max_callbacks' meanwhile.
+in_a_full_node(Data) ->
+    _ = py_test:start([{data_dir, Data}]),
+    Test = self(),
+    ok = py:register_function(ask_runs, fun([Leaves]) ->
+        _ = process_flag(trap_exit, Leaves),
+        Test ! {runs, self()},
+        true
+    end),
+    Call = fun(Leaves) -> py_test:in_process(fun() -> py:call(erlang, call, [ask_runs, Leaves]) end) end,
+    Runs = fun(Leaves) ->
+        {ok, true} = Call(Leaves),
+        receive {runs, Pid} -> Pid end
+    end,
+    Manager = whereis(py_callback),
+    Slow = [
+        begin
+            Pid = Runs(false),
+            true = erlang:suspend_process(Pid),
+            Pid
+        end
+     || _ <- [1, 2, 3]
+    ],
+    %% This one ends at once: room for fresh ones is asked for again.
+    Ends = Runs(true),
+    ok = py_test:eventually(fun() -> not is_process_alive(Ends) end),
+    _ = sys:get_state(Manager),
+    Answer = Call(false),
+    %% No number of a callback, and nobody left to make room.
+    [Manager ! {py_callback, Id, a, b, c, d, e} || Id <- [-1, 1 bsl 64], _ <- lists:seq(1, 10)],
+    _ = catch sys:get_state(Manager),
+    After = whereis(py_callback),
+    [true = erlang:resume_process(Pid) || Pid <- Slow, is_process_alive(Pid)],
+    {Manager, Answer, After}.
