@@ -22,6 +22,7 @@
     one_callback_leaves_nothing_to_the_next/1,
     what_a_callback_does_to_its_process_does_not_reach_the_next/1,
     a_late_message_does_not_reach_another_callers_callback/1,
+    a_late_message_does_not_reach_the_callback_of_another_thread/1,
     callbacks_of_one_caller_run_in_one_process/1,
     self_is_the_process_the_code_runs_for/1,
     a_message_goes_to_a_pid_and_to_a_name/1,
@@ -227,6 +228,14 @@ state(Pid) -> process_info(Pid, [links, monitors, trap_exit, priority, registere
 
 %% The first function gives its pid away; what comes of that comes during the second one.
 a_late_message_does_not_reach_another_callers_callback(_Config) ->
+    ?assertEqual({ok, <<"none">>}, after_a_late_message(fun(Name) -> py:call(erlang, call, [Name]) end)).
+
+%% Python's number of a thread that has ended is that of the next one.
+a_late_message_does_not_reach_the_callback_of_another_thread(_Config) ->
+    Call = fun(Name) -> python(in_thread, [by_name, Name]) end,
+    ?assertEqual({ok, <<"none">>}, after_a_late_message(Call)).
+
+after_a_late_message(Call) ->
     Test = self(),
     ok = py:register_function(cb_late, fun([]) ->
         Executor = self(),
@@ -244,16 +253,13 @@ a_late_message_does_not_reach_another_callers_callback(_Config) ->
         receive sent -> ok end,
         receive the_answer -> <<"another's">> after 0 -> <<"none">> end
     end),
-    Call = fun(Name) -> py:call(erlang, call, [Name]) end,
     {ok, true} = py_test:in_process(fun() -> Call(cb_late) end),
     Late = receive {late, Pid} -> Pid after 20_000 -> error(no_message) end,
     Asked = spawn_monitor(fun() -> exit(Call(cb_asks)) end),
     receive {asks, Executor} -> Late ! {send, Executor} after 20_000 -> error(no_message) end,
-    receive
-        {'DOWN', Monitor, process, _, Answer} when Monitor =:= element(2, Asked) ->
-            ?assertEqual({ok, <<"none">>}, Answer)
-    end,
-    [ok = py:unregister_function(Name) || Name <- [cb_late, cb_asks]].
+    Answer = receive {'DOWN', Monitor, process, _, Why} when Monitor =:= element(2, Asked) -> Why end,
+    [ok = py:unregister_function(Name) || Name <- [cb_late, cb_asks]],
+    Answer.
 
 %% No process is made for each of them.
 callbacks_of_one_caller_run_in_one_process(_Config) ->

@@ -11,6 +11,10 @@ def by_call(a, b):
     return erlang.call("cb_add", a, b)
 
 
+def by_name(name):
+    return erlang.call(name)
+
+
 def by_attribute(a, b):
     return erlang.cb_add(a, b)
 

@@ -95,7 +95,7 @@ pub fn call(py: Attached<'_>, interp: &Interp, name: &str, args: &[u8]) -> Resul
     let me = here();
     let current = current::current(py, interp);
     CALLS.fetch_add(1, Ordering::Relaxed);
-    let home = home_of(current.as_ref()).unwrap_or(Home::Thread(me.ident()));
+    let home = home_of(current.as_ref()).unwrap_or(Home::Thread(me.member().id()));
     let who = Who::Thread(me.clone(), interp.exported.clone());
     let (id, waiter) = register(who, Some(home));
     if !executor::dispatch(id, &waiter, current.as_ref(), name, args) {

@@ -34,8 +34,8 @@ struct Executor {
 pub enum Home {
     /// Those of code that runs for an Erlang process.
     Process(LocalPid),
-    /// Those of a thread that runs for none.
-    Thread(u64),
+    /// Those of a thread that runs for none, by the crew's number: Python's comes again with another thread.
+    Thread(usize),
 }
 
 /// Where an executor waits for a moment for its next callback.
