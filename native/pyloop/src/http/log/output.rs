@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ use super::plan::LINE;
 
 /// Time between two looks at where a file is.
 const LOOK: Duration = Duration::from_secs(1);
+/// Who may use a file that is made: as `erlang.serve._access` has it.
+const MODE: u32 = 0o644;
 
 pub struct Output {
     fd: OwnedFd,
@@ -87,7 +90,9 @@ impl Output {
             (Ok(there), Ok(ours)) => there.st_ino == ours.st_ino && there.st_dev == ours.st_dev,
             _ => false,
         };
-        if !same && let Ok(file) = File::options().append(true).create(true).open(path) {
+        let mut options = File::options();
+        options.append(true).create(true).mode(MODE);
+        if !same && let Ok(file) = options.open(path) {
             self.fd = file.into();
             self.torn = false;
         }
