@@ -64,6 +64,11 @@ pub fn json(out: &mut Vec<u8>, value: &[u8], most: usize) {
     let end = out.len() + most;
     let whole = match std::str::from_utf8(value) {
         Ok(text) => characters(out, text.chars(), end),
+        // It was cut within its last character, behind what has room.
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > most => {
+            let whole = String::from_utf8_lossy(&value[..error.valid_up_to()]);
+            characters(out, whole.chars(), end)
+        }
         Err(_) => characters(out, value.iter().map(|byte| char::from(*byte)), end),
     };
     if !whole {
@@ -81,7 +86,11 @@ fn characters(out: &mut Vec<u8>, text: impl Iterator<Item = char>, end: usize) -
             '\\' => out.extend_from_slice(b"\\\\"),
             ' '..='~' => out.push(character as u8),
             // Line separators, and marks that turn the direction of what follows.
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => {
                 unicode(out, character);
             }
             _ if character.is_control() => unicode(out, character),
@@ -162,8 +171,8 @@ mod tests {
             "\"caf\u{e9} \u{1f600}\""
         );
         assert_eq!(
-            as_json("\u{85}\u{2028}\u{202e}".as_bytes(), 100),
-            r#""\u0085\u2028\u202e""#
+            as_json("\u{85}\u{2028}\u{202e}\u{61c}".as_bytes(), 100),
+            r#""\u0085\u2028\u202e\u061c""#
         );
         // Not UTF-8: Latin-1.
         assert_eq!(as_json(b"caf\xe9 \x85", 100), "\"caf\u{e9} \\u0085\"");
@@ -174,5 +183,13 @@ mod tests {
         assert_eq!(as_json("ab\u{e9}".as_bytes(), 4), "\"ab\u{e9}\"");
         assert_eq!(as_json("abc\u{e9}".as_bytes(), 4), "\"abc...\"");
         assert_eq!(as_json(b"ab\n", 4), "\"ab...\"");
+    }
+
+    #[test]
+    fn a_text_whose_last_character_was_cut_is_utf_8_still() {
+        let cut = &"\u{e9}".repeat(10).into_bytes()[..19];
+        assert_eq!(as_json(cut, 4), "\"\u{e9}\u{e9}...\"");
+        // All of it is shown: nobody has cut it.
+        assert_eq!(as_json(b"caf\xc3", 100), "\"caf\u{c3}\"");
     }
 }
