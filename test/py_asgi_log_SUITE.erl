@@ -9,6 +9,7 @@
     an_event_has_the_format_that_was_asked_for/1,
     every_event_is_there_when_the_server_has_stopped/1,
     a_handler_that_blocks_costs_lines_and_holds_up_no_request/1,
+    a_handler_that_is_killed_costs_a_batch_and_not_the_log/1,
     records_go_through_logging_where_it_is_configured/1,
     a_file_has_every_line_when_the_server_has_stopped/1,
     sub_interpreters_write_whole_lines_to_one_file/1,
@@ -128,6 +129,19 @@ a_handler_that_blocks_costs_lines_and_holds_up_no_request(_Config) ->
     ok = py_asgi:stop(Server),
     ?assertMatch([_ | _], Told),
     ok = py_test:nothing_waits().
+
+%% Handlers run in a process that they may end.
+a_handler_that_is_killed_costs_a_batch_and_not_the_log(_Config) ->
+    Gate = spawn(fun() -> receive open -> ok end end),
+    ok = listen(#{test => self(), gate => Gate}),
+    {Server, Port} = serve(#{access_log_format => "%(target)s"}),
+    {200, _, _} = py_http:request(Port, <<"GET">>, "/", [], <<>>),
+    {#{meta := #{pid := Logs}}, Line} = next(),
+    ok = py_test:down(Logs),
+    Gate ! open,
+    {200, _, _} = py_http:request(Port, <<"GET">>, "/", [], <<>>),
+    ?assertEqual([1], told(2, Line)),
+    ok = py_asgi:stop(Server).
 
 %% Events until so many requests are either seen or told as missing; the numbers that were told.
 told(0, _Line) ->

@@ -133,6 +133,11 @@ class Courier:
                 missing = 0
             except erlang.ErlangError:
                 missing += lines.count(b"\n")
+            except RuntimeError:
+                # Whoever logged them was killed, or the application has stopped. With a pause: this
+                # may be known at once, and the task of a loop that ends must not keep it.
+                missing += lines.count(b"\n")
+                await asyncio.sleep(INTERVAL)
 
     async def finish(self, timeout: float) -> None:
         """All lines are logged, or the time is over."""
