@@ -383,3 +383,41 @@ def test_a_record_of_logging_has_the_format_that_was_asked_for(our_host, caplog)
     with caplog.at_level(logging.INFO, "erlang.serve.access"):
         our_host.run(main)
     assert [record.getMessage() for record in caplog.records] == ["GET 200"]
+
+
+def test_a_filter_of_logging_that_raises_holds_up_no_request(our_host, caplog, monkeypatch):
+    begun, left, raised = asyncio.Event(), asyncio.Event(), []
+
+    async def app(scope, receive, send):
+        if scope["path"] == "/":
+            await hello(scope, receive, send)
+            return
+        begun.set()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left.set()
+
+    def fails(record):
+        raise ValueError("a filter of the user's")
+
+    async def main():
+        async with our_host.serve(app, lifespan="off") as peer:
+            wire = await peer.connect()
+            assert (await wire.get("/")).status == 200
+            assert (await wire.get("/")).status == 200
+            assert (await (await peer.connect()).ask(b"nothing\r\n\r\n")).status == 400
+            wire = await peer.connect()
+            wire.send(b"GET /waits HTTP/1.1\r\nHost: test\r\n\r\n")
+            await begun.wait()
+            await wire.close()
+            await asyncio.wait_for(left.wait(), 20)
+
+    monkeypatch.setattr("sys.unraisablehook", lambda said: raised.append(said.exc_type))
+    access = logging.getLogger("erlang.serve.access")
+    access.addFilter(fails)
+    try:
+        with caplog.at_level(logging.INFO, access.name):
+            our_host.run(main)
+    finally:
+        access.removeFilter(fails)
+    assert raised == [ValueError] * 4

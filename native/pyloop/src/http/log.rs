@@ -94,7 +94,24 @@ impl AccessLog {
         })
     }
 
+    /// A filter or handler of `logging` that raises is told of, and holds up no request.
     pub fn write<'py>(
+        &self,
+        py: Attached<'py>,
+        server: &Server,
+        entry: &Entry,
+        end: Outcome,
+    ) -> PyResult<'py, ()> {
+        match self.hand_on(py, server, entry, end) {
+            Err(error) if error.is_a(Builtin::Exception) => {
+                error.unraisable(c"writing the access log");
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn hand_on<'py>(
         &self,
         py: Attached<'py>,
         server: &Server,
