@@ -24,6 +24,7 @@
     a_late_message_does_not_reach_another_callers_callback/1,
     a_late_message_does_not_reach_the_callback_of_another_thread/1,
     callbacks_of_one_caller_run_in_one_process/1,
+    a_callback_that_runs_is_not_said_to_be_gone/1,
     self_is_the_process_the_code_runs_for/1,
     a_message_goes_to_a_pid_and_to_a_name/1,
     a_message_to_nobody_is_an_error_or_lost/1,
@@ -260,6 +261,28 @@ after_a_late_message(Call) ->
     Answer = receive {'DOWN', Monitor, process, _, Why} when Monitor =:= element(2, Asked) -> Why end,
     [ok = py:unregister_function(Name) || Name <- [cb_late, cb_asks]],
     Answer.
+
+%% The executor of a caller ends when the next callback of that one is on its way: another one runs it. The end of the
+%% first must not be taken for that of the second.
+a_callback_that_runs_is_not_said_to_be_gone(_Config) ->
+    Ran = ets:new(ran, [public]),
+    ok = py:register_function(cb_runs, fun([N]) -> ets:insert(Ran, {N, self()}) end),
+    Callers = [
+        spawn_monitor(fun() -> exit([Gone || N <- lists:seq(From, From + 5000), Gone <- gone(N, Ran)]) end)
+     || From <- [10_000, 20_000, 30_000, 40_000]
+    ],
+    Gone = lists:append([receive {'DOWN', Monitor, process, _, Its} -> Its end || {_, Monitor} <- Callers]),
+    ok = py:unregister_function(cb_runs),
+    ?assertEqual([], [N || {N, Killed} <- Gone, {_, Pid} <- ets:lookup(Ran, N), Pid =/= Killed]).
+
+gone(N, Ran) ->
+    {ok, true} = py:call(erlang, call, [cb_runs, N]),
+    [{_, Executor}] = ets:lookup(Ran, N),
+    true = exit(Executor, kill),
+    case py:call(erlang, call, [cb_runs, -N]) of
+        {ok, true} -> [];
+        {error, _} -> [{-N, Executor}]
+    end.
 
 %% No process is made for each of them.
 callbacks_of_one_caller_run_in_one_process(_Config) ->

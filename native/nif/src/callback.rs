@@ -181,12 +181,11 @@ impl Waiter {
         self.home
     }
 
-    /// Says who runs the callback: its own calls nest on the thread that waits. `false`: a coroutine has
-    /// left meanwhile, and nobody has to run it.
-    pub fn assign(&self, id: u64, slot: &ResourceArc<Slot>) -> bool {
+    /// Says who runs the callback, and has begun it: its own calls nest on the thread that waits. `false`: a
+    /// coroutine has left meanwhile, and nobody has to run it.
+    pub fn assign(&self, slot: &ResourceArc<Slot>) -> bool {
         let mut executor = lock(&self.executor);
         executor.slot = Some(slot.clone());
-        slot.seat.begin(id);
         slot.seat.settle(self.home);
         match &self.who {
             Who::Thread(thread, _) if !executor.left => slot.set_nest(Some(thread.clone())),

@@ -155,13 +155,18 @@ pub fn dispatch(
             return manager.is_some_and(|manager| callback.send(&manager));
         };
         // The one who waits is here: it can't have left.
-        waiter.assign(id, &executor.slot);
+        waiter.assign(&executor.slot);
         callback = match executor.slot.seat.meet.give(callback) {
             Ok(()) => return true,
             Err(callback) => callback,
         };
         // One that dies with the message in its mailbox: its slot sees it and calls `ended`.
         if callback.send(&executor.pid) {
+            return true;
+        }
+        // It is gone, and so is its part in this callback: `ended` may come later, when another one runs it.
+        if !executor.slot.seat.finish(id) {
+            // It came before, and the caller was told.
             return true;
         }
     }
@@ -343,7 +348,10 @@ pub fn leaves(pid: &LocalPid, slot: &Slot) -> bool {
 /// One that the manager started takes the callback `id`. `false`: nobody waits any more.
 pub fn takes(id: u64, slot: &ResourceArc<Slot>) -> bool {
     match callback::find(id) {
-        Some(waiter) => waiter.assign(id, slot),
+        Some(waiter) => {
+            slot.seat.begin(id);
+            waiter.assign(slot)
+        }
         None => false,
     }
 }
@@ -368,7 +376,9 @@ pub fn died(pid: &LocalPid) {
 /// The process of a slot has ended. Whoever waits for a callback of it hears so from here, for its manager may
 /// have ended before it and know nothing of its last callback.
 pub fn ended(slot: &Slot) {
-    if let Some(id) = slot.seat.runs() {
+    if let Some(id) = slot.seat.runs()
+        && slot.seat.finish(id)
+    {
         callback::executor_gone(id);
     }
 }
