@@ -5,7 +5,7 @@
 
 -export([init/1, is_loaded/0]).
 -export([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
--export([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, counts/0]).
+-export([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
 -export([nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
 -export([pool_stuck/1, pool_interrupt/1]).
@@ -31,7 +31,7 @@
 -export_type([dag_graph/0, dag_run/0, dag_limit/0, dag_node/0, dag_opts/0]).
 
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
--nifs([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, counts/0]).
+-nifs([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
 -nifs([nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
 -nifs([pool_stuck/1, pool_interrupt/1]).
@@ -160,6 +160,10 @@ printed(_Leader, _Bytes) -> ?NOT_LOADED.
 %% A log record was handed over; gives the number of those that were dropped before it.
 -spec logged() -> Dropped :: non_neg_integer().
 logged() -> ?NOT_LOADED(0).
+
+%% The courier has sent the message of that number.
+-spec delivered(non_neg_integer()) -> ok.
+delivered(_Number) -> ?NOT_LOADED(ok).
 
 %% What the next job with the flag for it is told.
 -spec slot_about(slot(), binary()) -> ok.

@@ -107,6 +107,8 @@ of_calls() ->
     #{
         [last_error] => fun() -> py_nif:last_error(Slot) end,
         [logged] => fun py_nif:logged/0,
+        %% No message has this number.
+        [delivered] => fun() -> ok = py_nif:delivered(16#FFFFFFFFFFFF) end,
         %% The answer to a text that the leader was never sent is harmless.
         [printed] => fun() -> no_leader = try py_nif:printed(make_ref(), 1) catch error:badarg -> no_leader end end,
         [slot_leader] => fun() -> ok = py_nif:slot_leader(Slot, group_leader()) end,

@@ -166,10 +166,13 @@ forged(py_event_loop_pool) ->
     [{cast, {is_up, 99, a}}, {cast, {is_up, a, make_ref()}}, {cast, {is_up, 1, a}}];
 forged(py_courier) ->
     [
-        {info, {relay, self(), [], a}},
-        {info, {relay, nobody, [a, b], <<>>}},
-        {info, {relay, self(), a, <<>>}},
-        {info, {forward, nobody, a}}
+        {info, {relay, 0, self(), [], a}},
+        {info, {relay, 0, nobody, [a, b], <<>>}},
+        {info, {relay, 0, self(), a, <<>>}},
+        {info, {relay, a, self(), [], <<>>}},
+        {info, {forward, 0, nobody, a}},
+        {info, {forward, -1, nobody, a}},
+        {info, {sent, self(), node(), 1}}
     ];
 forged(py_channel) ->
     [{call, {recv, soon, a}}, {call, {forget, a}}, {info, {expired, a}}, down(nobody)];

@@ -122,15 +122,15 @@ bytes_that_cannot_be_decoded_are_an_error(_Config) ->
     ?assertReason({not_convertible, _}, py_call:decode(<<131, 255>>)).
 
 the_courier_drops_a_message_and_lives(_Config) ->
-    [py_courier ! {relay, self(), [], Bytes} || Bytes <- [unknown_bytes(), <<131, 255>>]],
-    py_courier ! {relay, self(), [], term_to_binary(after_them)},
+    [py_courier ! {relay, 0, self(), [], Bytes} || Bytes <- [unknown_bytes(), <<131, 255>>]],
+    py_courier ! {relay, 0, self(), [], term_to_binary(after_them)},
     ?assertEqual(after_them, py_test:message()).
 
 whoever_waits_for_the_courier_gets_the_error(_Config) ->
     [
         begin
             Ref = make_ref(),
-            py_courier ! {relay, self(), [Tag, Ref], unknown_bytes()},
+            py_courier ! {relay, 0, self(), [Tag, Ref], unknown_bytes()},
             {Tag, Ref, Error} = py_test:message(),
             ?assertReason({not_convertible, _}, Error)
         end

@@ -83,10 +83,10 @@ def _route(to_logger: bool) -> None:
 def _write(text: str) -> None:
     """To the caller's group leader. A thread waits for one that is behind, a loop does not."""
     if not _node.write(text):
-        _node.write_behind(text, not _runs_loop())
+        _node.write_behind(text, not runs_loop())
 
 
-def _runs_loop() -> bool:
+def runs_loop() -> bool:
     """Whether an event loop runs in this thread, be it asyncio's or Trio's."""
     running = getattr(sys.modules.get("asyncio"), "_get_running_loop", None)
     if running is not None and running() is not None:

@@ -138,7 +138,8 @@ impl Deadline {
             let message = env.tuple(&[Raw::atom(*tag), reference, error]);
             // It must not overtake what the job has sent before.
             if self.reference.ticket.is_couriered() {
-                courier::forward(env, to, message);
+                let owed = courier::owed(env, to, &[Raw::atom(*tag), reference]);
+                courier::forward(None, env, to, message, Some(owed));
             } else {
                 env.send(to, message);
             }

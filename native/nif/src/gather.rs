@@ -80,7 +80,13 @@ impl Gather {
         let to = self.slot.pid();
         let message = open.env.tuple(&[open.key, open.env.list(&open.answers)]);
         match caller {
-            _ if open.couriered => courier::forward(&mut open.env, to, message),
+            _ if open.couriered => {
+                let count = open.answers.len();
+                let owed = courier::owed_with(&open.env, to, &[open.key], |env, error| {
+                    env.list(&vec![error; count])
+                });
+                courier::forward(caller, &mut open.env, to, message, Some(owed))
+            }
             Some(caller) => open.env.send_from(caller, to, message),
             None => open.env.send(to, message),
         };

@@ -33,6 +33,7 @@ mod here;
 mod interp;
 mod job;
 mod label;
+mod lanes;
 mod leader;
 mod log;
 mod nifs;

@@ -20,7 +20,7 @@ use crate::resource::{PoolRef, Wish, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
-use crate::{courier, event_loop, given, log, raw_loop, stopper, story, subinterp, watch};
+use crate::{courier, event_loop, given, lanes, log, raw_loop, stopper, story, subinterp, watch};
 
 /// Makes the atoms of the closed tables, and pins the library: its threads run in it.
 pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
@@ -88,9 +88,9 @@ fn python_version() -> String {
 
 /// The manager of callbacks may be gone, and so may be who hears of output: `undefined`.
 #[rustler::nif]
-fn set_process(what: Term<'_>, pid: Term<'_>) -> NifResult<Atom> {
+fn set_process(env: Env<'_>, what: Term<'_>, pid: Term<'_>) -> NifResult<Atom> {
     match what.atom_to_string()?.as_str() {
-        "courier" => courier::set(pid.decode()?),
+        "courier" => courier::set(env, pid.decode()?),
         "logger" => log::set(pid.decode()?),
         "printer" if pid.is_atom() => leader::set_printer(None),
         "printer" => leader::set_printer(Some(pid.decode()?)),
@@ -117,6 +117,13 @@ fn slot_leader(env: Env<'_>, slot: ResourceArc<Slot>, leader: LocalPid) -> Atom 
 #[rustler::nif]
 fn printed(env: Env<'_>, leader: ResourceArc<Leader>, bytes: usize) -> Atom {
     leader::answered(env, &leader, bytes);
+    atoms::ok()
+}
+
+/// The courier has sent the message of that number.
+#[rustler::nif]
+fn delivered(number: u64) -> Atom {
+    lanes::delivered(number);
     atoms::ok()
 }
 

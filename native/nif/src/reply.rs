@@ -4,12 +4,12 @@
 //! Never: sends for a cancelled job; builds a large map (`erts`).
 
 use pyrt::kind::Kind;
-use pyrt::{Kept, Obj};
+use pyrt::{Attached, Kept, Obj};
 use rustler::types::atom::Atom;
 use rustler::{LocalPid, ResourceArc};
 
 use crate::atoms;
-use crate::courier;
+use crate::courier::{self, Wanted};
 use crate::dag_python;
 use crate::erts::{MsgEnv, Raw};
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ use crate::refs::ObjectRef;
 use crate::run::JobHost;
 use crate::slot::Slot;
 use crate::ticket::{Answered, Ticket};
-use crate::{log, out, stream};
+use crate::{lanes, log, out, stream};
 
 /// Python memory lent to Erlang as a binary, released with it.
 pub struct Lender(#[expect(dead_code, reason = "held, not read")] Kept);
@@ -67,6 +67,9 @@ pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>,
     let outcome = outcome.and_then(|value| value_answer(world, &job, value));
     // Once a reply has begun nobody can cancel: the slow parts come first.
     let answer = outcome.unwrap_or_else(|failure| failed(&job, &failure));
+    if let (Reply::Message { .. }, Answer::Bytes(_, widest)) = (&job.reply, &answer) {
+        courier_room(world.py, &job.ticket, *widest);
+    }
     if !job.ticket.begin_reply() {
         return job.recycle();
     }
@@ -77,6 +80,13 @@ pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>,
     send(&mut job, answer);
     job.ticket.finish();
     job.recycle();
+}
+
+/// Waits, detached, while too much is in the way of a message that goes by the courier.
+pub fn courier_room(py: Attached<'_>, ticket: &Ticket, widest: usize) {
+    if !courier::may_build(widest) || ticket.is_couriered() {
+        py.detach(|| lanes::wait(|| ticket.must_stop()));
+    }
 }
 
 fn is_large(value: &Obj<'_>) -> bool {
@@ -252,13 +262,14 @@ fn send(job: &mut Job, answer: Answer) {
         Reply::Key(key) => {
             let message = job.env.tuple(&[*key, body(&job.env, answer)]);
             let to = *job.slot.pid();
-            courier::forward(&mut job.env, &to, message);
+            let owed = courier::owed(&job.env, &to, &[*key]);
+            courier::forward(None, &mut job.env, &to, message, Some(owed));
         }
         Reply::Message { to, tag, name } => {
             let head = [Raw::atom(*tag), name.term(&job.env)];
             let to = *to;
             let ticket = job.ticket.clone();
-            send_to_user(&mut job.env, &ticket, &to, head, answer);
+            send_to_user(&mut job.env, &ticket, &to, head, answer, Wanted::Answer);
         }
         Reply::Part(part) => {
             let failed = matches!(&answer, Answer::Bytes(bytes, _) if bytes.starts_with(ERROR));
@@ -277,12 +288,13 @@ pub fn send_to_user(
     to: &LocalPid,
     head: [Raw; 2],
     answer: Answer,
+    wanted: Wanted,
 ) -> bool {
     let body = match answer {
         Answer::Bytes(bytes, widest) => {
             if !courier::may_build(widest) {
                 ticket.set_couriered();
-                return courier::relay(env, to, &head, &bytes);
+                return courier::relay(env, to, &head, &bytes, wanted);
             }
             match env.decode(&bytes) {
                 Some(term) => term,
@@ -294,7 +306,8 @@ pub fn send_to_user(
     };
     let message = env.tuple(&[head[0], head[1], body]);
     if ticket.is_couriered() {
-        return courier::forward(env, to, message);
+        let owed = (wanted == Wanted::Answer).then(|| courier::owed(env, to, &head));
+        return courier::forward(None, env, to, message, owed);
     }
     env.send(to, message)
 }

@@ -13,6 +13,7 @@ use rustler::ResourceArc;
 use crate::ask::Asked;
 use crate::atoms;
 use crate::callback;
+use crate::courier::Wanted;
 use crate::erts::{MsgEnv, Raw};
 use crate::event_loop;
 use crate::failure::Failure;
@@ -208,10 +209,11 @@ fn slice<'py>(
         };
         match reply::item(world, &JobHost { world, job }, &item) {
             Ok((bytes, widest)) => {
+                reply::courier_room(world.py, &job.ticket, widest);
                 if !job.ticket.begin_reply() {
                     return End::Stopped;
                 }
-                message(job, Answer::Bytes(bytes, widest));
+                message(job, Answer::Bytes(bytes, widest), Wanted::Item);
                 job.ticket.continue_run();
                 stream.took_one();
             }
@@ -230,7 +232,7 @@ pub fn over(mut job: Box<Job>, outcome: Result<(), Failure<'_>>) {
         Err(failure) => reply::failed(&job, &failure),
     };
     if job.ticket.begin_reply() {
-        message(&mut job, answer);
+        message(&mut job, answer, Wanted::Answer);
         job.ticket.finish();
     }
     job.recycle();
@@ -242,12 +244,12 @@ pub fn head(env: &MsgEnv, reference: &ResourceArc<TicketRef>) -> [Raw; 2] {
 }
 
 /// `{py_stream, Ref, What}`
-fn message(job: &mut Job, answer: Answer) {
+fn message(job: &mut Job, answer: Answer, wanted: Wanted) {
     let Reply::Stream { to, reference, .. } = &job.reply else {
         return;
     };
     let (to, head) = (*to, head(&job.env, reference));
     let ticket = job.ticket.clone();
-    reply::send_to_user(&mut job.env, &ticket, &to, head, answer);
+    reply::send_to_user(&mut job.env, &ticket, &to, head, answer, wanted);
     job.env.clear();
 }

@@ -14,6 +14,7 @@ use rustler::{LocalPid, ResourceArc};
 
 use crate::ask::Asked;
 use crate::callback::{self, Answer, NoAnswer};
+use crate::courier::Wanted;
 use crate::event_loop::{self, Loop};
 use crate::failure::Failure;
 use crate::interp::World;
@@ -137,8 +138,9 @@ impl Link {
         };
         let encoded = interp.with(py, |world| reply::item(world, &host, item));
         let (bytes, widest) = encoded.ok_or(Failure::Died)??;
+        reply::courier_room(py, &self.ticket, widest);
         if self.ticket.begin_reply() {
-            self.tell(reply::Answer::Bytes(bytes, widest));
+            self.tell(reply::Answer::Bytes(bytes, widest), Wanted::Item);
             self.ticket.continue_run();
             self.stream.took_one();
         }
@@ -149,15 +151,15 @@ impl Link {
     fn fail(&self, failure: &Failure<'_>) {
         let answer = reply::reason(&self.slot, &self.ticket, self.flags, failure);
         if self.ticket.begin_reply() {
-            self.tell(answer);
+            self.tell(answer, Wanted::Answer);
             self.ticket.finish();
         }
     }
 
-    fn tell(&self, answer: reply::Answer) {
+    fn tell(&self, answer: reply::Answer, wanted: Wanted) {
         log::with_env(|env| {
             let head = stream::head(env, &self.reference);
-            reply::send_to_user(env, &self.ticket, &self.to, head, answer)
+            reply::send_to_user(env, &self.ticket, &self.to, head, answer, wanted)
         });
     }
 
