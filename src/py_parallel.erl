@@ -6,7 +6,7 @@
 -module(py_parallel).
 
 -export([calls/2, map/3]).
--export([init/3, ask_for_workers/1]).
+-export([init/3, ask_for_workers/1, with/2]).
 
 -include("py_nif.hrl").
 
@@ -43,7 +43,7 @@
 -spec calls([call()], timeout() | py_call:opts()) -> {ok, [term()]} | {error, py_error:reason()}.
 calls(Calls, Opts) when is_list(Calls) ->
     case payloads(Calls, []) of
-        {ok, Payloads} -> start(Payloads, Opts, fun(_Done) -> ok end);
+        {ok, Payloads} -> ?MODULE:with(Calls, start(Payloads, Opts, fun(_Done) -> ok end));
         {error, _} = Error -> Error
     end;
 calls(_Calls, _Opts) ->
@@ -59,10 +59,15 @@ payloads([Call | Rest], Payloads) ->
 payloads(_Improper, _Payloads) ->
     {error, {bad_argument, calls}}.
 
+%% The caller has the arguments until there is a result: the bytes of those that wait may name objects of Python, which
+%% live as long as their references. Exported, so that no compiler sees that they are not used.
+-spec with([call()], Result) -> Result.
+with(_Calls, Result) -> Result.
+
 payload({M, F, A}) -> payload({M, F, A, #{}});
 payload({M, F, A, Kw}) ->
     case py_call:payload(M, F, A, Kw) of
-        %% Without the terms: the bytes go to another process.
+        %% Without the terms, which the caller keeps: the bytes go to another process.
         {ok, {Bytes, _Encoded}} -> {ok, Bytes};
         {error, _} = Error -> Error
     end;
@@ -100,7 +105,7 @@ map(_Function, _List, _Opts) ->
 
 mapped(Calls, Opts, Tell) ->
     case payloads(Calls, []) of
-        {ok, Payloads} -> start(Payloads, Opts, Tell);
+        {ok, Payloads} -> ?MODULE:with(Calls, start(Payloads, Opts, Tell));
         {error, _} = Error -> Error
     end.
 

@@ -23,6 +23,7 @@
     a_sub_interpreter_calls_erlang_and_prints/1,
     a_call_in_a_sub_interpreter_is_interrupted_on_timeout/1,
     a_reference_of_another_interpreter_is_refused/1,
+    an_object_that_a_waiting_call_names_stays/1,
     an_object_is_used_in_the_interpreter_that_has_it/1,
     an_object_is_used_by_a_function_that_its_interpreter_waits_for/1,
     a_module_that_refuses_sub_interpreters_says_what_to_do/1,
@@ -282,6 +283,50 @@ a_reference_of_another_interpreter_is_refused(_Config) ->
         ?assertMatch({ok, <<"<object", _/binary>>}, py:call(Ctx, builtins, repr, [Ref])),
         ?assertReason({bad_argument, _}, py:call(builtins, repr, [Ref]))
     end).
+
+%% The arguments are the last that have the object, and its call waits for a worker.
+an_object_that_a_waiting_call_names_stays(_Config) ->
+    Test = self(),
+    ok = py:register_function(hold_on, fun([]) ->
+        Test ! {holds, self()},
+        receive
+            go_on -> none
+        end
+    end),
+    {ok, Workers} = py_subinterp_pool:workers(self()),
+    {ok, Before} = py:call(py_parallel_picky, alive, []),
+    {Caller, Monitor} = spawn_monitor(fun() -> exit(hold_and_use(length(Workers))) end),
+    Holding = [
+        receive
+            {holds, Pid} -> Pid
+        end
+     || _ <- Workers
+    ],
+    true = garbage_collect(Caller),
+    %% Releases are applied after later calls.
+    [{ok, _} = py:call(py_parallel_picky, alive, []) || _ <- lists:seq(1, 20)],
+    ?assertEqual({ok, Before + 1}, py:call(py_parallel_picky, alive, [])),
+    [Pid ! go_on || Pid <- Holding],
+    receive
+        {'DOWN', Monitor, process, Caller, {ok, Owner}} -> ?assertEqual(<<"ann">>, Owner);
+        %% Another interpreter has no use for it.
+        {'DOWN', Monitor, process, Caller, Refused} ->
+            ?assertNot(lists:member(default, Workers)),
+            ?assertReason({bad_argument, _}, Refused)
+    end,
+    ok = py_test:eventually(fun() -> py:call(py_parallel_picky, alive, []) =:= {ok, Before} end),
+    ok = py:unregister_function(hold_on).
+
+hold_and_use(Workers) ->
+    Held = [{py_parallel_jobs, hold_on, []} || _ <- lists:seq(1, Workers)],
+    case py:parallel(Held ++ [{py_parallel_picky, owner, [made()]}], #{fallback => main}) of
+        {ok, Values} -> {ok, lists:last(Values)};
+        {error, _} = Error -> Error
+    end.
+
+made() ->
+    {ok, Object} = py:call(py_parallel_picky, 'Owned', [ann], #{}, #{return => ref}),
+    Object.
 
 an_object_is_used_in_the_interpreter_that_has_it(_Config) ->
     with_context(fun(Ctx) ->

@@ -79,3 +79,7 @@ def import_what_needs_the_gil():
     loader = importlib.machinery.ExtensionFileLoader(name, _testmultiphase.__file__)
     importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     return sys._is_gil_enabled()
+
+
+def hold_on():
+    return erlang.call("hold_on")
