@@ -4,12 +4,15 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, start_link/1, get_loop/0, get_loop/1, is_up/2, get_stats/0, stats/1]).
+-export([start_link/0, start_link/1, get_loop/0, get_loop/1, is_up/2, is_down/1, can_begin/0, get_stats/0, stats/1]).
 -export([create_task/3, create_task/4, run/3, run/4, await/1, await/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% A tuple of loops, once they are started.
 -define(LOOPS, py_event_loops).
+
+%% Milliseconds to find out whether a loop can run.
+-define(PROBE, 5000).
 
 -record(state, {size :: pos_integer()}).
 
@@ -47,6 +50,20 @@ start(Pid) ->
 -spec is_up(pos_integer(), py_nif:event_loop()) -> ok.
 is_up(N, Loop) ->
     gen_server:cast(?MODULE, {is_up, N, Loop}).
+
+%% The N-th loop can't be started again. The next one who needs a loop tries anew, and hears why not.
+-spec is_down(pos_integer()) -> ok.
+is_down(N) ->
+    gen_server:cast(?MODULE, {is_down, N}).
+
+%% Whether a loop could run: what Python refuses to one it refuses to all, again and again. A pool that has no thread for
+%% this question does not keep a loop from its own.
+-spec can_begin() -> ok | {error, py_error:reason()}.
+can_begin() ->
+    case py:call('erlang._tasks', can_begin, [], #{}, ?PROBE) of
+        {error, {Exception, Text}} = Error when is_atom(Exception), is_binary(Text) -> Error;
+        _ -> ok
+    end.
 
 %% What each loop has to do.
 -spec get_stats() -> [stats()].
@@ -88,11 +105,17 @@ init(Size) ->
 -spec handle_call(start | term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.
 handle_call(start, _From, #state{size = Size} = State) ->
     case persistent_term:get(?LOOPS, undefined) of
-        undefined -> {reply, start_loops(Size), State};
+        undefined -> {reply, begin_loops(Size), State};
         _ -> {reply, ok, State}
     end;
 handle_call(Request, _From, State) ->
     py_stray:call(?MODULE, Request, State).
+
+begin_loops(Size) ->
+    case can_begin() of
+        ok -> start_loops(Size);
+        {error, _} = Error -> Error
+    end.
 
 start_loops(Size) ->
     Started = [py_event_loop_sup:start_loop(N) || N <- lists:seq(1, Size)],
@@ -101,7 +124,7 @@ start_loops(Size) ->
         [Reason | _] -> {error, {context_died, Reason}}
     end.
 
--spec handle_cast({is_up, pos_integer(), py_nif:event_loop()} | term(), #state{}) ->
+-spec handle_cast({is_up, pos_integer(), py_nif:event_loop()} | {is_down, pos_integer()} | term(), #state{}) ->
     {noreply, #state{}}.
 handle_cast({is_up, N, Loop}, #state{size = Size} = State) when is_integer(N), N >= 1, N =< Size, is_reference(Loop) ->
     _ =
@@ -110,6 +133,9 @@ handle_cast({is_up, N, Loop}, #state{size = Size} = State) when is_integer(N), N
             Loops when element(N, Loops) =:= Loop -> ok;
             Loops -> persistent_term:put(?LOOPS, setelement(N, Loops, Loop))
         end,
+    {noreply, State};
+handle_cast({is_down, N}, #state{size = Size} = State) when is_integer(N), N >= 1, N =< Size ->
+    _ = persistent_term:erase(?LOOPS),
     {noreply, State};
 handle_cast(Request, State) ->
     py_stray:cast(?MODULE, Request, State).

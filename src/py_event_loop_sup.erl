@@ -15,13 +15,31 @@ start_loop(N) ->
     Spec = #{id => {py_event_loop, N}, start => {?MODULE, loop_started, [N]}},
     case supervisor:start_child(?MODULE, Spec) of
         {ok, _Pid, Loop} -> {ok, Loop};
+        {ok, undefined} -> {error, stopped};
         {error, {already_started, Pid}} -> {ok, py_event_loop:loop(Pid)};
+        {error, already_present} -> start_again(N);
         {error, Reason} -> {error, Reason}
     end.
 
-%% The N-th loop, again and again; the pool hears of each.
--spec loop_started(pos_integer()) -> {ok, pid(), py_nif:event_loop()} | {error, term()}.
+start_again(N) ->
+    ok = supervisor:delete_child(?MODULE, {py_event_loop, N}),
+    start_loop(N).
+
+%% The N-th loop, again and again; the pool hears of each. One that can't run is not started: to fail at once is no
+%% reason to try again, and the end of this supervisor would be that of the application.
+-spec loop_started(pos_integer()) -> {ok, pid(), py_nif:event_loop()} | ignore | {error, term()}.
 loop_started(N) ->
+    case py_event_loop_pool:can_begin() of
+        ok ->
+            begin_loop(N);
+        {error, Reason} ->
+            Text = "the event loop ~b is not started again. ~ts",
+            ok = logger:error(Text, [N, py_error:format(Reason)], #{domain => [python]}),
+            ok = py_event_loop_pool:is_down(N),
+            ignore
+    end.
+
+begin_loop(N) ->
     case py_event_loop:start_link() of
         {ok, Pid} ->
             Loop = py_event_loop:loop(Pid),

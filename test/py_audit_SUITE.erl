@@ -13,7 +13,9 @@
     what_is_preloaded_is_refused_too/1,
     contexts_and_python_threads_are_refused_too/1,
     sub_interpreters_are_refused_too/1,
-    python_code_cannot_make_an_interpreter_without_the_refusals/1
+    python_code_cannot_make_an_interpreter_without_the_refusals/1,
+    a_loop_that_is_refused_is_an_error_of_its_call/1,
+    a_loop_that_can_not_be_replaced_is_started_by_a_later_call/1
 ]).
 
 all() ->
@@ -26,7 +28,9 @@ all() ->
         what_is_preloaded_is_refused_too,
         contexts_and_python_threads_are_refused_too,
         sub_interpreters_are_refused_too,
-        python_code_cannot_make_an_interpreter_without_the_refusals
+        python_code_cannot_make_an_interpreter_without_the_refusals,
+        a_loop_that_is_refused_is_an_error_of_its_call,
+        a_loop_that_can_not_be_replaced_is_started_by_a_later_call
     ].
 
 init_per_testcase(_Case, Config) ->
@@ -154,6 +158,41 @@ export_probe(Config) ->
         filename:join(Dir, "audit_probe.py"), "import os\nos.system('true')\n"
     ),
     py_test:add_path(Dir).
+
+a_loop_that_is_refused_is_an_error_of_its_call(_Config) ->
+    [refused_loop(Driver) || Driver <- [thread, beam]].
+
+refused_loop(Driver) ->
+    ok = application:set_env(erlang_python, driver, Driver),
+    start([sys]),
+    Sup = whereis(erlang_python_sup),
+    try
+        Answers = [py:await(py:async_call(asyncio, sleep, [0]), 20_000) || _ <- lists:seq(1, 3)],
+        [?assertMatch({error, {'PermissionError', <<"sys.", _/binary>>}}, Answer) || Answer <- Answers],
+        ?assertMatch({error, {'PermissionError', _}}, py:async_gather([{asyncio, sleep, [0]}])),
+        ?assertEqual([], supervisor:which_children(py_event_loop_sup)),
+        {ok, Context} = py_context:new(#{}),
+        ?assertMatch({error, _}, py:await(py:async_call(Context, asyncio, sleep, [0]), 20_000)),
+        ?assertEqual(Sup, whereis(erlang_python_sup)),
+        ?assertEqual({ok, 4.0}, py:call(math, sqrt, [16]))
+    after
+        application:unset_env(erlang_python, driver),
+        _ = application:stop(erlang_python)
+    end.
+
+%% A loop that dies when no other can run is not started in vain, and the next call has one as soon as it can.
+a_loop_that_can_not_be_replaced_is_started_by_a_later_call(_Config) ->
+    start([]),
+    {ok, none} = py:await(py:async_call(asyncio, sleep, [0])),
+    Sup = whereis(py_event_loop_sup),
+    [{_, Loop, _, _}] = supervisor:which_children(Sup),
+    {ok, _} = py:call('erlang._audit', install, [[sys]]),
+    true = exit(Loop, kill),
+    ok = py_test:eventually(fun() -> [undefined] =:= [Pid || {_, Pid, _, _} <- supervisor:which_children(Sup)] end),
+    ?assertMatch({error, {'PermissionError', _}}, py:await(py:async_call(asyncio, sleep, [0]))),
+    {ok, _} = py:call('erlang._audit', install, [[]]),
+    ?assertEqual({ok, none}, py:await(py:async_call(asyncio, sleep, [0]))),
+    ?assertEqual(Sup, whereis(py_event_loop_sup)).
 
 start(Names) ->
     ok = application:set_env(erlang_python, audit, Names),

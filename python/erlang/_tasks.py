@@ -62,14 +62,28 @@ def _watched_loop() -> ErlangEventLoop:
     return loop
 
 
+def can_begin() -> None:
+    """Raises what would keep a loop from running, be it a refusal or a lack of descriptors."""
+    loop = _watched_loop()
+    try:
+        _complete(loop, asyncio.sleep(0))
+    finally:
+        loop.close()
+
+
 def serve(loop: ErlangEventLoop) -> None:
     """Runs until somebody stops the loop; the node asks whether it was meant so."""
+    turned: list[bool] = []
+    loop.call_soon(turned.append, True)
     try:
         loop.run_forever()
     except (SystemExit, KeyboardInterrupt):
         # The task that raised it has it as its outcome: whoever waits for that is told.
         pass
     except BaseException:
+        if not turned:
+            # It can't run at all: to try again would be to try for ever.
+            raise
         logging.getLogger("erlang").exception("an event loop goes on after an exception")
 
 
