@@ -152,9 +152,9 @@ thread(OwnNames) ->
     Pool = py_nif:pool_new(1, 1, MaxQueue, OwnNames),
     {Pool, py_nif:worker_start(Pool)}.
 
-%% A thread that hangs in C code is replaced: names and handle stay.
-with_thread({Pid, Monitor, {Pool, _Worker}} = Loan) ->
-    case py_nif:pool_stuck(Pool) of
+%% A thread that has ended, or hangs in C code, is replaced: names and handle stay.
+with_thread({Pid, Monitor, {Pool, Worker}} = Loan) ->
+    case py_nif:worker_is_down(Worker) of
         true -> {Pid, Monitor, {Pool, py_nif:worker_start(Pool)}};
         false -> Loan
     end.
@@ -179,7 +179,7 @@ handle_info({'DOWN', _Monitor, process, Pid, _Why}, #state{lent = Lent} = State)
     Handles = [Handle || {Handle, {Owner, _, _}} <- maps:to_list(Lent), Owner =:= Pid],
     Contexts = maps:filter(fun(_N, Context) -> Context =/= Pid end, State#state.contexts),
     {noreply, lists:foldl(fun give_back/2, State#state{contexts = Contexts}, Handles)};
-handle_info({py_worker_down, stuck}, #state{lent = Lent} = State) ->
+handle_info({py_worker_down, _Why}, #state{lent = Lent} = State) ->
     {noreply, State#state{lent = maps:map(fun(_Handle, Loan) -> with_thread(Loan) end, Lent)}};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).

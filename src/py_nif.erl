@@ -8,7 +8,7 @@
 -export([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
 -export([nothing/0, nothing_dirty/0, copy_fresh/1]).
 -export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
--export([pool_stuck/1, pool_interrupt/1]).
+-export([pool_interrupt/1, worker_is_down/1]).
 -export([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -export([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2]).
@@ -34,7 +34,7 @@
 -nifs([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
 -nifs([nothing/0, nothing_dirty/0, copy_fresh/1]).
 -nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
--nifs([pool_stuck/1, pool_interrupt/1]).
+-nifs([pool_interrupt/1, worker_is_down/1]).
 -nifs([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -nifs([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
 -nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2]).
@@ -217,10 +217,6 @@ pool_info(_Pool) -> ?NOT_LOADED.
 -spec pool_busy(pool()) -> boolean().
 pool_busy(_Pool) -> ?NOT_LOADED.
 
-%% Whether all its threads hang in C code.
--spec pool_stuck(pool()) -> boolean().
-pool_stuck(_Pool) -> ?NOT_LOADED.
-
 %% Busy, or Erlang has references to objects of its interpreter.
 -spec pool_in_use(pool()) -> boolean().
 pool_in_use(_Pool) -> ?NOT_LOADED.
@@ -236,6 +232,10 @@ clear_main_pool() -> ?NOT_LOADED.
 
 -spec worker_start(pool()) -> worker().
 worker_start(_Pool) -> ?NOT_LOADED.
+
+%% Whether its thread has ended, or hangs in C code and ends when that returns.
+-spec worker_is_down(worker()) -> boolean().
+worker_is_down(_Worker) -> ?NOT_LOADED.
 
 -spec worker_retire(worker()) -> ok.
 worker_retire(_Worker) -> ?NOT_LOADED.

@@ -27,6 +27,7 @@
     binding_twice_is_binding_once/1,
     binding_leaves_no_monitor_behind/1,
     a_bound_process_that_dies_gives_its_thread_back/1,
+    a_bound_process_whose_thread_hung_gets_another/1,
     a_handle_has_names_of_its_own_until_it_is_unbound/1,
     a_handle_goes_with_the_process_that_bound_it/1,
     with_context_unbinds_also_when_it_crashes/1,
@@ -339,6 +340,27 @@ a_bound_process_that_dies_gives_its_thread_back(_Config) ->
     ?assertMatch(#{bound := Bound} when Bound =:= Before + 20, py:stats()),
     [ok = py_test:down(Pid) || Pid <- Pids],
     ok = py_test:eventually(fun() -> maps:get(bound, py:stats()) =:= Before end).
+
+%% The C code returns, and its thread ends, before `py_bind' hears that it hung.
+a_bound_process_whose_thread_hung_gets_another(_Config) ->
+    ok = py_test:in_process(fun() ->
+        ok = py:bind(),
+        ok = py:exec(<<"kept = 17; import ctypes, threading">>),
+        {ok, Ident} = py:eval(<<"threading.get_ident()">>),
+        true = erlang:suspend_process(whereis(py_bind)),
+        ?assertEqual({error, timeout}, py:eval(<<"ctypes.CDLL(None).usleep(8_000_000)">>, #{}, 50)),
+        Frames = <<"ident in __import__('sys')._current_frames()">>,
+        ok = py_test:eventually(fun() ->
+            py_test:in_process(fun() -> py:eval(Frames, #{ident => Ident}) end) =:= {ok, false}
+        end),
+        true = erlang:resume_process(whereis(py_bind)),
+        %% The names are those of the process, not of the thread.
+        ?assertEqual({ok, 17}, py:eval(<<"kept">>, #{}, 10_000)),
+        {ok, Other} = py:eval(<<"threading.get_ident()">>),
+        %% One, not two.
+        [?assertEqual({ok, Other}, py:eval(<<"threading.get_ident()">>)) || _ <- lists:seq(1, 20)],
+        ok
+    end).
 
 a_handle_has_names_of_its_own_until_it_is_unbound(_Config) ->
     {ok, Handle} = py:bind(new),

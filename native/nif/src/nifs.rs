@@ -195,13 +195,6 @@ fn is_busy(pool: &crate::pool::Pool) -> bool {
     !pool.crew.is_empty() || pool.threads().iter().any(|thread| thread.depth() > 0)
 }
 
-/// Whether all its threads hang in C code, and were told to end when that returns.
-#[rustler::nif]
-fn pool_stuck(pool: ResourceArc<PoolRef>) -> bool {
-    let threads = pool.pool.threads();
-    !threads.is_empty() && threads.iter().all(|thread| thread.is_retired())
-}
-
 /// Whether it works, or Erlang has references to objects of its interpreter.
 #[rustler::nif]
 fn pool_in_use(pool: ResourceArc<PoolRef>) -> bool {
@@ -258,6 +251,12 @@ fn subinterp_counts() -> (u64, u64, u64, u64) {
 #[rustler::nif]
 fn worker_start(env: Env<'_>, pool: ResourceArc<PoolRef>) -> NifResult<ResourceArc<WorkerRef>> {
     WorkerRef::start(env, &pool).ok_or(rustler::Error::BadArg)
+}
+
+/// Whether its thread has ended, or hangs in C code and ends when that returns.
+#[rustler::nif]
+fn worker_is_down(worker: ResourceArc<WorkerRef>) -> bool {
+    worker.is_down()
 }
 
 #[rustler::nif]

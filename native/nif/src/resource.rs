@@ -67,7 +67,7 @@ pub struct Wish {
 /// A thread of a pool; it ends after its job when the process that stands for it is gone.
 pub struct WorkerRef {
     thread: Arc<OnceLock<Arc<Thread>>>,
-    /// Retired, perhaps before the thread has said who it is.
+    /// Ended, or retired, perhaps before the thread has said who it is.
     gone: Arc<AtomicBool>,
 }
 
@@ -102,6 +102,8 @@ impl WorkerRef {
             }
             let ended = pyrt::contain("worker", || worker::work(&pool, false));
             let retired = me.is_retired() || !pool.crew.is_open();
+            // Before its owner is told, who asks.
+            gone.store(true, Ordering::SeqCst);
             if ended.is_err() {
                 pool.leave(&me);
                 me.tell_owner(atoms::panicked());
@@ -125,6 +127,13 @@ impl WorkerRef {
             return None;
         }
         Some(worker)
+    }
+
+    /// Whether it does no more work, for whatever reason.
+    pub fn is_down(&self) -> bool {
+        let retired = self.thread.get().is_some_and(|thread| thread.is_retired());
+        // SeqCst, as all of it.
+        retired || self.gone.load(Ordering::SeqCst)
     }
 
     pub fn retire(&self) {
