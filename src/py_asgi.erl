@@ -89,19 +89,19 @@ started(Supervisor, Starter, Monitor) ->
     end.
 
 %% Listens no more, lets requests be answered within the option `stop_timeout', ends the rest.
--spec stop(server()) -> ok | {error, not_running}.
+-spec stop(server()) -> ok | {error, not_running | {bad_argument, server}}.
 stop(Server) ->
     ask(Server, {stop, default}).
 
 %% The same with other milliseconds, or until all are answered.
--spec stop(server(), timeout()) -> ok | {error, not_running | {bad_argument, timeout}}.
+-spec stop(server(), timeout()) -> ok | {error, not_running | {bad_argument, server | timeout}}.
 stop(Server, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
     ask(Server, {stop, Timeout});
 stop(_Server, _Timeout) ->
     {error, {bad_argument, timeout}}.
 
 %% The port it listens on; a Unix socket has none.
--spec port(server()) -> inet:port_number() | undefined | {error, not_running}.
+-spec port(server()) -> inet:port_number() | undefined | {error, not_running | {bad_argument, server}}.
 port(Server) ->
     case ask(Server, address) of
         {ok, #{port := Port}} -> Port;
@@ -129,7 +129,7 @@ reload_all([Worker | Rest], Imported) ->
     end.
 
 %% Where it listens, and the numbers of this moment.
--spec info(server()) -> {ok, map()} | {error, not_running}.
+-spec info(server()) -> {ok, map()} | {error, not_running | {bad_argument, server}}.
 info(Server) ->
     case {ask(Server, address), ask(Server, workers)} of
         {{ok, Address}, {ok, Workers}} ->
@@ -155,4 +155,8 @@ worker_info(#{pid := Pid, status := up} = Worker) ->
 worker_info(Worker) ->
     maps:remove(pid, Worker).
 
-ask(Server, Question) -> py_ask:server(Server, Question, {error, not_running}).
+ask(Server, Question) ->
+    case py_ask:server_of([py_asgi_server], Server, Question, {error, not_running}) of
+        {error, no_server} -> {error, {bad_argument, server}};
+        Answer -> Answer
+    end.

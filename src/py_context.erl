@@ -159,10 +159,15 @@ import(Pid, Module, Timeout) ->
     Args = [py_call:text(Module)],
     py:call(Pid, importlib, import_module, Args, #{}, #{return => ref, timeout => Timeout}).
 
--spec stop(pid()) -> ok.
-stop(Pid) ->
-    ok = py_context_sup:stop_context(Pid),
-    py_registry:remove_pools_of(Pid).
+%% One that has ended is stopped already.
+-spec stop(pid()) -> ok | {error, {bad_argument, context}}.
+stop(Pid) when is_pid(Pid), node(Pid) =:= node() ->
+    case py_context_sup:stop_context(Pid) orelse not is_process_alive(Pid) of
+        true -> py_registry:remove_pools_of(Pid);
+        false -> {error, {bad_argument, context}}
+    end;
+stop(_Context) ->
+    {error, {bad_argument, context}}.
 
 %% The N-th of the contexts that anybody may use; made when first asked for.
 -spec default(pos_integer()) -> pid() | {error, py_error:reason()}.

@@ -21,15 +21,17 @@ start_context(Opts) ->
         {error, Reason} -> {error, Reason}
     end.
 
--spec stop_context(pid()) -> ok.
+%% Whether it was one.
+-spec stop_context(pid()) -> boolean().
 stop_context(Pid) ->
     case ask(fun() -> supervisor:which_children(?MODULE) end) of
         {error, not_running} ->
-            ok;
+            false;
         Children ->
-            Ids = [Id || {Id, Child, _, _} <- Children, Child =:= Pid],
+            Ids = [Id || {{py_context, _} = Id, Child, _, _} <- Children, Child =:= Pid],
             End = fun(Id) -> ask(fun() -> supervisor:terminate_child(?MODULE, Id) end) end,
-            lists:foreach(End, Ids)
+            ok = lists:foreach(End, Ids),
+            Ids =/= []
     end.
 
 -spec start_pool(worker | subinterp, atom(), pos_integer()) -> ok | {error, py_error:reason()}.

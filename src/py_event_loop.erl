@@ -53,9 +53,16 @@ get_loop() ->
     py_event_loop_pool:get_loop().
 
 %% What a process stands for.
--spec loop(event_loop()) -> py_nif:event_loop() | {error, not_running}.
-loop(Pid) when is_pid(Pid) -> py_ask:server(Pid, loop, {error, not_running});
-loop(Loop) -> Loop.
+-spec loop(event_loop()) -> py_nif:event_loop() | {error, not_running | {bad_argument, loop}}.
+loop(Pid) when is_pid(Pid) ->
+    case ask(Pid, {error, not_running}) of
+        {error, no_server} -> {error, {bad_argument, loop}};
+        Answer -> Answer
+    end;
+loop(Loop) ->
+    Loop.
+
+ask(Pid, Otherwise) -> py_ask:server_of([?MODULE, py_event_loop_beam], Pid, loop, Otherwise).
 
 %% `{async_result, Ref, Answer}' goes to the caller. Gives the reference to cancel by.
 -spec run_async(event_loop(), request()) -> {ok, reference()} | {error, py_error:reason()}.
@@ -86,8 +93,9 @@ begin_async(_Loop, Request) ->
     {error, {bad_argument, hd([module, func] -- maps:keys(Request))}}.
 
 find(Pid) when is_pid(Pid) ->
-    case py_ask:server(Pid, loop, gone) of
+    case ask(Pid, gone) of
         gone -> {error, not_running};
+        {error, no_server} -> {error, {bad_argument, loop}};
         Loop -> {ok, Loop}
     end;
 find(Loop) ->

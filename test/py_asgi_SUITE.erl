@@ -8,6 +8,7 @@
 -export([log/2]).
 -export([
     an_application_is_served/1,
+    what_is_no_server_is_refused/1,
     a_server_is_known_by_its_name/1,
     an_application_that_does_not_start_tells_why/1,
     a_lifespan_that_hangs_is_a_timeout/1,
@@ -61,6 +62,16 @@ serve(App, Opts) ->
     {Server, py_asgi:port(Server)}.
 
 body({200, _, Body}) -> Body.
+
+what_is_no_server_is_refused(_Config) ->
+    Deaf = spawn(fun() -> receive stop -> ok end end),
+    [
+        ?assertEqual({error, {bad_argument, server}}, Ask(Wrong))
+     || Ask <- [fun py_asgi:info/1, fun py_asgi:port/1, fun py_asgi:stop/1, fun py_asgi:reload/1],
+        Wrong <- [whereis(py_registry), py_registry, self(), Deaf, init, 17, <<"server">>]
+    ],
+    Deaf ! stop,
+    ?assertEqual({error, not_running}, py_asgi:info(py_asgi_nobody)).
 
 an_application_is_served(_Config) ->
     {Server, Port} = serve(#{}),

@@ -26,6 +26,7 @@
     binding_keeps_thread_and_names/1,
     binding_twice_is_binding_once/1,
     binding_leaves_no_monitor_behind/1,
+    only_a_context_can_be_stopped_as_one/1,
     a_bound_process_that_dies_gives_its_thread_back/1,
     a_bound_process_whose_thread_hung_gets_another/1,
     a_handle_has_names_of_its_own_until_it_is_unbound/1,
@@ -340,6 +341,19 @@ a_bound_process_that_dies_gives_its_thread_back(_Config) ->
     ?assertMatch(#{bound := Bound} when Bound =:= Before + 20, py:stats()),
     [ok = py_test:down(Pid) || Pid <- Pids],
     ok = py_test:eventually(fun() -> maps:get(bound, py:stats()) =:= Before end).
+
+only_a_context_can_be_stopped_as_one(_Config) ->
+    {ok, Context} = py_context:new(#{}),
+    {ok, Handle} = py:bind(new),
+    [
+        ?assertReason({bad_argument, context}, py_context:stop(Wrong))
+     || Wrong <- [nosuch, 17, <<"context">>, make_ref(), Handle, self(), whereis(py_bind), whereis(py_pool_sup)]
+    ],
+    %% What others have is still theirs.
+    ?assertEqual({ok, 4.0}, py:call(Handle, math, sqrt, [16])),
+    ?assertEqual({ok, 4.0}, py:call(Context, math, sqrt, [16])),
+    ok = py:unbind(Handle),
+    [?assertEqual(ok, py_context:stop(Context)) || _ <- [1, 2]].
 
 %% The C code returns, and its thread ends, before `py_bind' hears that it hung.
 a_bound_process_whose_thread_hung_gets_another(_Config) ->
