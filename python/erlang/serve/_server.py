@@ -258,6 +258,9 @@ def _is_about_connection(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OSError):
             return True
+        if isinstance(error, BaseExceptionGroup):
+            # Of several tasks: what another one has raised is an error of its own.
+            return all(map(_is_about_connection, error.exceptions))
         error = error.__cause__ or error.__context__
     return False
 

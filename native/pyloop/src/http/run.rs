@@ -130,7 +130,9 @@ fn failed<'py>(own: &Request, this: &Obj<'py>, error: PyError<'py>) -> PyResult<
         return Err(error);
     }
     let owner = own.connection(py).server(py).owner(py)?;
-    let gone = Obj::bool(py, own.gone.get());
+    let session = own.socket.as_ref();
+    let left = session.is_some_and(|session| session.borrow().is_left());
+    let gone = Obj::bool(py, own.gone.get() || left);
     owner.call_method(c"failed", &[error.value(), &gone])?;
     if own.gone.get() || own.out.borrow().is_done() {
         return Ok(());

@@ -75,6 +75,11 @@ impl Session {
         }
     }
 
+    /// The client has ended it, though its connection may still be there.
+    pub fn is_left(&self) -> bool {
+        self.state == State::Closed && self.end.is_some()
+    }
+
     pub fn is_asked(&self) -> bool {
         self.state == State::Asked
     }
