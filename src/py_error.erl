@@ -214,8 +214,8 @@ format(overload) ->
     <<"The queue of waiting calls is full. Raise num_workers or max_queue in the configuration "
         "of erlang_python, or call more slowly.">>;
 format(not_running) ->
-    <<"Python is not running, or it is stopping. Start it with "
-        "application:ensure_all_started(erlang_python).">>;
+    <<"Python is not running, or it is stopping: start it with "
+        "application:ensure_all_started(erlang_python). Of a function of py_asgi: there is no such server.">>;
 format(no_workers_available) ->
     <<"As many workers are bound as max_bound allows. Raise max_bound in the configuration of "
         "erlang_python, or release one with py:unbind/0,1 (py:with_context/1 does so by itself).">>;
@@ -232,6 +232,9 @@ format({context_died, Why}) ->
     text("The context that ran this call ended before it answered (~tp). Its Python state is lost: "
         "make a new context and call again.", [Why]);
 format({bad_argument, What}) -> format_bad_argument(What);
+format({not_convertible, <<"<coroutine object ", _/binary>> = What}) ->
+    text("The function is a coroutine function: the call gave ~ts, which nobody has run. "
+        "Call it with py:async_call/3 and py:await/1.", [what(What)]);
 format({not_convertible, What}) ->
     text("The value ~ts has no Erlang form. Ask for a reference to it with #{return => ref}, "
         "return something simpler, or register a converter for its type.", [what(What)]);
@@ -253,6 +256,15 @@ format({Type, Message, Details}) when is_map(Details), is_binary(Message) ->
 format({<<"erlang.serve.AppNotFound">>, Message}) when is_binary(Message) ->
     text("The application was not found: ~ts. Correct its name (\"module:attribute\"), or give the directory of "
         "the module in the option app_dir.", [printable(Message)]);
+format({'ModuleNotFoundError', Message}) when is_binary(Message) ->
+    text("Python raised ~ts. Install the package with py:ensure_venv/2, activate its environment with "
+        "py:activate_venv/1, or add the directory of the module: py:call(sys, 'path.append', [Dir]).", [
+        headline('ModuleNotFoundError', Message)
+    ]);
+format({'NameError', Message}) when is_binary(Message) ->
+    not_known('NameError', Message);
+format({'AttributeError', <<"module '__main__' ", _/binary>> = Message}) ->
+    not_known('AttributeError', Message);
 format({<<"redis">>, Message}) when is_binary(Message) ->
     text("Redis: ~ts. Correct the command, or see that the server of redis_url can be reached.", [
         printable(Message)
@@ -266,11 +278,25 @@ format(Other) ->
     text("Unexpected reason ~tp, which is not in the list of py_error:reason(). "
         "Please report it as a defect of erlang_python.", [Other]).
 
+not_known(Type, Message) ->
+    text("Python raised ~ts. Names belong to the Erlang process that made them and end with it; in the shell any "
+        "exception ends that process. Run py:exec/1 again in this one, or use a context.", [headline(Type, Message)]).
+
 format_bad_argument(too_deep) ->
     <<"The value is nested deeper than max_depth. Make it flatter, or raise max_depth in the "
         "configuration of erlang_python.">>;
 format_bad_argument(timeout) ->
     <<"A timeout is infinity or 0 to 4294967295 milliseconds, as an integer. Correct it and call again.">>;
+format_bad_argument(args) ->
+    <<"The arguments of a Python function are a proper list, also when there is only one: [16].">>;
+format_bad_argument(calls) ->
+    <<"The calls are a list of {Module, Function, Args}, or with a map of keyword arguments as a fourth element.">>;
+format_bad_argument(code) ->
+    <<"Python code is a string or a binary in UTF-8.">>;
+format_bad_argument(module) ->
+    <<"The name of a module is an atom, a string or a binary.">>;
+format_bad_argument(function) ->
+    <<"The name of a function is an atom, a string or a binary; where one argument names it, {Module, Function}.">>;
 format_bad_argument({option, Key}) ->
     text("The option ~0tp was refused: this function does not take it, or not with this value. "
         "py_options:takes/1 lists the options of each function.", [Key]);
