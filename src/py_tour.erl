@@ -45,7 +45,8 @@ keep_chat() ->
             case is_terminal(0) of
                 true ->
                     say("The chat is at http://127.0.0.1:~b/; open it in two windows.", [Port]),
-                    _ = io:get_line("Enter ends the node. "),
+                    say("Enter ends the node.", []),
+                    _ = io:get_line(""),
                     ok;
                 false ->
                     ok
@@ -120,7 +121,7 @@ steps() ->
             show => text
         },
         #{
-            title => "A timeout comes on time, and the work is cancelled",
+            title => "A timeout comes on time (later the log tells that sleep can't be stopped)",
             code => ["py:call(time, sleep, [60], #{}, 200)."],
             answer => "{error, timeout}"
         },
@@ -178,8 +179,8 @@ steps() ->
         #{
             title => "A graph: 300 reads of Redis at once, then Python (a store in memory answers)",
             code => [
-                "Set = [[\"SET\", {join, [\"n:\", N]}, N] || N <- lists:seq(1, 300)].",
-                "Get = [[\"GET\", {join, [\"n:\", N]}] || N <- lists:seq(1, 300)].",
+                "Set = [[\"SET\", {join, [\"n:\", N]}, N] || N <- lists:seq(1, 300)], ok.",
+                "Get = [[\"GET\", {join, [\"n:\", N]}] || N <- lists:seq(1, 300)], ok.",
                 "py:exec(\"def total(found): return sum(map(int, found))\").",
                 "{ok, #{results := Results}} = py_dag:run(#{nodes => #{\n"
                 "    write => #{run => Set},\n"
@@ -250,7 +251,7 @@ next() ->
         [
             [?INDENT, string:pad(What, 24), Why, "\n"]
          || {What, Why} <- [
-                {"./dev shell", "an Erlang shell with all of this started"},
+                {"./dev shell", "an Erlang shell with the application started"},
                 {"./dev test", "the tests, on every Python found"},
                 {"./dev bench calls", "how fast it is here, beside gen_server:call"},
                 {"docs/getting-started.md", "the first page of the documentation"},

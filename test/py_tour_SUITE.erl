@@ -8,6 +8,7 @@
     the_tour_ends_well_and_in_time/1,
     every_step_and_its_answer_are_shown/1,
     no_line_is_wider_than_a_terminal/1,
+    no_answer_is_longer_than_a_screen/1,
     what_is_no_terminal_gets_plain_text/1,
     a_wrong_answer_is_shown_and_counted/1,
     a_step_that_raises_is_shown_and_counted/1,
@@ -24,6 +25,7 @@ all() ->
         the_tour_ends_well_and_in_time,
         every_step_and_its_answer_are_shown,
         no_line_is_wider_than_a_terminal,
+        no_answer_is_longer_than_a_screen,
         what_is_no_terminal_gets_plain_text,
         a_wrong_answer_is_shown_and_counted,
         a_step_that_raises_is_shown_and_counted,
@@ -73,6 +75,10 @@ every_step_and_its_answer_are_shown(Config) ->
 no_line_is_wider_than_a_terminal(Config) ->
     Lines = string:split(proplists:get_value(output, Config), "\n", all),
     ?assertEqual([], [Line || Line <- Lines, string:length(Line) > 80]).
+
+no_answer_is_longer_than_a_screen(Config) ->
+    Typed = string:split(proplists:get_value(output, Config), "\n    > ", all),
+    ?assertEqual([], [Each || Each <- Typed, length(string:split(Each, "\n", all)) > 24]).
 
 what_is_no_terminal_gets_plain_text(Config) ->
     ?assertEqual(nomatch, string:find(proplists:get_value(output, Config), "\e")).
