@@ -40,7 +40,8 @@ soak_http() {
         case $soak_word in
             http) ;;
             node | wheel | uvloop | asyncio) soak_where="$soak_where $soak_word" ;;
-            *) soak_count=$(soak_number "$soak_word") || exit 2 ;;
+            [0-9]*) soak_count=$(soak_number "$soak_word") || exit 2 ;;
+            *) usage_error "soak http takes a number and node, wheel, uvloop or asyncio, not '$soak_word'" ;;
         esac
     done
     soak_where=${soak_where:-node wheel uvloop asyncio}
