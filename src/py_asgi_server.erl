@@ -28,7 +28,7 @@
 }).
 -record(state, {
     options :: py_asgi_options:options(),
-    sockets :: py_asgi_socket:sockets(),
+    sockets = [] :: py_asgi_socket:sockets(),
     %% Workers with one socket share its connections.
     share :: pos_integer() | none,
     address :: #{atom() => term()},
@@ -46,20 +46,31 @@ start_link(Options, Starts) ->
     gen_server:start_link(?MODULE, {Options, Starts}, []).
 
 -spec init({py_asgi_options:options(), counters:counters_ref()}) ->
-    {ok, #state{}, {continue, start}} | {stop, {shutdown, py_error:reason()}}.
+    {ok, #state{}, {continue, start | {refuse, py_error:reason()}}} | {stop, {shutdown, py_error:reason()}}.
 init({Options, Starts}) ->
     process_flag(trap_exit, true),
-    Tries = case counters:get(Starts, 1) of 0 -> 0; _ -> ?TRIES end,
+    Before = counters:get(Starts, 1),
+    Tries = case Before of 0 -> 0; _ -> ?TRIES end,
     ok = counters:add(Starts, 1, 1),
     case listen(Tries, Options) of
         {ok, Sockets} ->
             Address = py_asgi_socket:address(Sockets),
             State = #state{
-                options = Options, sockets = Sockets, share = share(Sockets, Options), address = Address
+                options = Options,
+                sockets = Sockets,
+                share = share(Sockets, Options),
+                address = Address
             },
             {ok, State, {continue, start}};
-        {error, Reason} -> {stop, {shutdown, Reason}}
+        {error, Reason} when Before =:= 0 ->
+            %% Ends as after any other refusal: the report of a supervisor would not say where it can't listen.
+            {ok, #state{options = maps:remove(uds, Options), share = none, address = where(Options)}, {continue, {refuse, Reason}}};
+        {error, Reason} ->
+            {stop, {shutdown, Reason}}
     end.
+
+where(#{uds := Path}) -> #{uds => Path};
+where(#{host := Host, port := Port}) -> #{host => Host, port => Port}.
 
 listen(Tries, Options) ->
     case py_asgi_socket:listen(Options) of
@@ -73,11 +84,18 @@ listen(Tries, Options) ->
 share([_], #{workers := Workers}) when Workers > 1 -> erlang:unique_integer([positive]);
 share(_Sockets, _Options) -> none.
 
--spec handle_continue(start, #state{}) -> {noreply, #state{}}.
+-spec handle_continue(start | {refuse, py_error:reason()}, #state{}) ->
+    {noreply, #state{}} | {stop, {shutdown, py_error:reason()}, #state{}}.
+handle_continue({refuse, Reason}, #state{address = Address} = State) ->
+    ?LOG_ERROR("py_asgi: ~ts can't listen on ~ts. ~ts", [app(State), shown(Address), py_error:format(Reason)]),
+    {stop, {shutdown, Reason}, State};
 handle_continue(start, #state{options = #{workers := Count, start_timeout := Limit}} = State) ->
     _ = Limit =/= infinity andalso erlang:send_after(Limit, self(), start_is_late),
     Started = fun(N, Workers) -> Workers#{N => started(N, #worker{}, State)} end,
     {noreply, State#state{workers = lists:foldl(Started, #{}, lists:seq(1, Count))}}.
+
+shown(#{uds := Path}) -> Path;
+shown(#{host := Host, port := Port}) -> [Host, $:, integer_to_list(Port)].
 
 %% The result comes as `worker_ready' or as its exit, also when it can't even begin.
 started(N, Worker, #state{options = Options, sockets = Sockets, share = Share}) ->

@@ -10,7 +10,7 @@
 
 %% One for all workers, or with `reuse_port' one for each. Not of the module `socket': closing one of
 %% these makes its copies blocking, and accepting from such a one would stop all of Python.
--type sockets() :: [gen_tcp:socket(), ...].
+-type sockets() :: [gen_tcp:socket()].
 
 %% SOL_SOCKET and SO_REUSEPORT of Linux, which `inet' has no name for before OTP 26.
 -define(REUSE_PORT, {raw, 1, 15, <<1:32/native>>}).

@@ -13,7 +13,7 @@
     an_application_that_does_not_start_tells_why/1,
     a_lifespan_that_hangs_is_a_timeout/1,
     options_are_checked/1,
-    a_port_in_use_is_an_error/1,
+    a_port_in_use_is_an_error_whose_log_names_it/1,
     a_handler_that_crashes_is_a_500_with_its_traceback_in_the_log/1,
     a_handler_that_exits_is_a_500/1,
     a_loop_that_dies_is_replaced_on_the_same_socket/1,
@@ -136,9 +136,18 @@ options_are_checked(_Config) ->
     ?assertReason({bad_argument, _}, py_asgi:serve("no_colon", #{})),
     ?assertReason({bad_argument, _}, py_asgi:serve(app, #{})).
 
-a_port_in_use_is_an_error(_Config) ->
+a_port_in_use_is_an_error_whose_log_names_it(_Config) ->
     {_, Port} = serve(#{}),
-    ?assertEqual({error, {posix, eaddrinuse}}, py_asgi:serve("py_asgi_apps:app", #{port => Port})).
+    Before = children(),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{to => self()}}),
+    try
+        ?assertEqual({error, {posix, eaddrinuse}}, py_asgi:serve("py_asgi_apps:app", #{port => Port})),
+        Text = logged(<<"can't listen on 127.0.0.1:", (integer_to_binary(Port))/binary>>),
+        ?assertMatch([_, _], binary:split(Text, <<"address already in use">>))
+    after
+        ok = logger:remove_handler(?MODULE)
+    end,
+    ok = py_test:eventually(fun() -> Before =:= children() end).
 
 a_handler_that_crashes_is_a_500_with_its_traceback_in_the_log(_Config) ->
     {_, Port} = serve(#{}),
