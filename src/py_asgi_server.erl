@@ -29,6 +29,7 @@
 -record(state, {
     options :: py_asgi_options:options(),
     sockets = [] :: py_asgi_socket:sockets(),
+    file = none :: py_asgi_socket:file(),
     %% Workers with one socket share its connections.
     share :: pos_integer() | none,
     address :: #{atom() => term()},
@@ -58,13 +59,14 @@ init({Options, Starts}) ->
             State = #state{
                 options = Options,
                 sockets = Sockets,
+                file = py_asgi_socket:file(Options),
                 share = share(Sockets, Options),
                 address = Address
             },
             {ok, State, {continue, start}};
         {error, Reason} when Before =:= 0 ->
             %% Ends as after any other refusal: the report of a supervisor would not say where it can't listen.
-            {ok, #state{options = maps:remove(uds, Options), share = none, address = where(Options)}, {continue, {refuse, Reason}}};
+            {ok, #state{options = Options, share = none, address = where(Options)}, {continue, {refuse, Reason}}};
         {error, Reason} ->
             {stop, {shutdown, Reason}}
     end.
@@ -206,8 +208,8 @@ refuse(Why, State) ->
 begin_stop(Timeout, #state{phase = stopping} = State) ->
     ok = tell_stop(Timeout, State),
     State;
-begin_stop(Timeout, #state{sockets = Sockets, options = Options} = State) ->
-    ok = py_asgi_socket:close(Sockets, Options),
+begin_stop(Timeout, #state{sockets = Sockets, file = File} = State) ->
+    ok = py_asgi_socket:close(Sockets, File),
     ok = tell_stop(Timeout, State),
     Alive = maps:filter(fun(_, #worker{pid = Pid}) -> is_pid(Pid) end, State#state.workers),
     State#state{phase = stopping, workers = Alive}.

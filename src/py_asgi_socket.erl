@@ -4,13 +4,18 @@
 %% Process: a `py_asgi_server'.
 -module(py_asgi_socket).
 
--export([listen/1, fd/1, address/1, close/2]).
+-export([listen/1, fd/1, address/1, file/1, close/2]).
 
--export_type([sockets/0]).
+-export_type([sockets/0, file/0]).
+
+-include_lib("kernel/include/file.hrl").
 
 %% One for all workers, or with `reuse_port' one for each. Not of the module `socket': closing one of
 %% these makes its copies blocking, and accepting from such a one would stop all of Python.
 -type sockets() :: [gen_tcp:socket()].
+
+%% The path of a Unix socket and its inode.
+-type file() :: {file:name_all(), Inode :: non_neg_integer() | none} | none.
 
 %% SOL_SOCKET and SO_REUSEPORT of Linux, which `inet' has no name for before OTP 26.
 -define(REUSE_PORT, {raw, 1, 15, <<1:32/native>>}).
@@ -19,7 +24,7 @@
 listen(#{uds := Path} = Options) ->
     ok = forget_old(Path),
     case one([local, {ifaddr, {local, Path}}], 0, Options) of
-        {ok, Sockets} -> allowed(file:change_mode(Path, maps:get(uds_mode, Options)), Sockets, Options);
+        {ok, Sockets} -> allowed(file:change_mode(Path, maps:get(uds_mode, Options)), Sockets, file(Options));
         {error, _} = Error -> Error
     end;
 listen(#{host := Host, port := Port, reuse_port := Reuse, workers := Workers} = Options) ->
@@ -34,10 +39,10 @@ listen(#{host := Host, port := Port, reuse_port := Reuse, workers := Workers} = 
             Error
     end.
 
-allowed(ok, Sockets, _Options) ->
+allowed(ok, Sockets, _File) ->
     {ok, Sockets};
-allowed({error, Reason}, Sockets, Options) ->
-    ok = close(Sockets, Options),
+allowed({error, Reason}, Sockets, File) ->
+    ok = close(Sockets, File),
     {error, {posix, Reason}}.
 
 %% The next ones have the port that the first one got.
@@ -81,7 +86,7 @@ look_up(Name, [Family | Rest]) ->
 %% What a server left that had no time to clean up.
 forget_old(Path) ->
     case file:read_file_info(Path) of
-        {ok, Info} when element(3, Info) =:= other -> _ = file:delete(Path), ok;
+        {ok, #file_info{type = other}} -> _ = file:delete(Path), ok;
         _ -> ok
     end.
 
@@ -98,13 +103,26 @@ address([Socket | _]) ->
         {ok, {Ip, Port}} -> #{host => list_to_binary(inet:ntoa(Ip)), port => Port}
     end.
 
--spec close(sockets(), py_asgi_options:options()) -> ok.
-close(Sockets, Options) ->
-    lists:foreach(fun gen_tcp:close/1, Sockets),
-    case Options of
-        #{uds := Path} ->
-            _ = file:delete(Path),
-            ok;
-        #{} ->
-            ok
+%% Of a socket that was just made.
+-spec file(py_asgi_options:options()) -> file().
+file(#{uds := Path}) -> {Path, inode(Path)};
+file(_Options) -> none.
+
+inode(Path) ->
+    case file:read_link_info(Path) of
+        {ok, #file_info{inode = Inode}} -> Inode;
+        {error, _} -> none
     end.
+
+%% A path that another server has taken over stays.
+-spec close(sockets(), file()) -> ok.
+close(Sockets, File) ->
+    %% Before the sockets: while they are open nobody else gets this inode.
+    ok = remove(File),
+    lists:foreach(fun gen_tcp:close/1, Sockets).
+
+remove({Path, Inode}) when is_integer(Inode) ->
+    _ = inode(Path) =:= Inode andalso file:delete(Path),
+    ok;
+remove(_File) ->
+    ok.

@@ -14,6 +14,7 @@
     a_lifespan_that_hangs_is_a_timeout/1,
     options_are_checked/1,
     a_port_in_use_is_an_error_whose_log_names_it/1,
+    a_server_that_stops_leaves_the_unix_socket_of_its_successor/1,
     a_handler_that_crashes_is_a_500_with_its_traceback_in_the_log/1,
     a_handler_that_exits_is_a_500/1,
     a_loop_that_dies_is_replaced_on_the_same_socket/1,
@@ -148,6 +149,21 @@ a_port_in_use_is_an_error_whose_log_names_it(_Config) ->
         ok = logger:remove_handler(?MODULE)
     end,
     ok = py_test:eventually(fun() -> Before =:= children() end).
+
+a_server_that_stops_leaves_the_unix_socket_of_its_successor(Config) ->
+    %% A path may have about 100 characters.
+    {ok, Before} = file:get_cwd(),
+    ok = file:set_cwd(proplists:get_value(priv_dir, Config)),
+    try
+        {ok, Old} = py_asgi:serve("py_asgi_apps:app", #{uds => "successor"}),
+        {ok, New} = py_asgi:serve("py_asgi_apps:app", #{uds => "successor"}),
+        ok = py_asgi:stop(Old),
+        ?assertMatch({ok, _}, file:read_link_info("successor")),
+        ok = py_asgi:stop(New),
+        ?assertEqual({error, enoent}, file:read_link_info("successor"))
+    after
+        ok = file:set_cwd(Before)
+    end.
 
 a_handler_that_crashes_is_a_500_with_its_traceback_in_the_log(_Config) ->
     {_, Port} = serve(#{}),
