@@ -145,8 +145,9 @@ answer({<<"ok">>, Value}) -> {ok, keyed(Value)};
 answer({<<"failed">>, Type, Message, Formatted}) ->
     {error, plain({type(Type), Message, #{message => Message, formatted => Formatted}})}.
 
-%% A wrong name is told by its message; the frames of the loader would hide it.
+%% A wrong name or file is told by its message; the frames of the server would hide it.
 plain({<<"erlang.serve.AppNotFound">> = Type, Message, _Details}) -> {Type, Message};
+plain({<<"erlang.serve.BadOption">>, Message, _Details}) -> {bad_argument, Message};
 plain(Reason) -> Reason.
 
 keyed(#{<<"connections">> := C, <<"in_flight">> := I, <<"served">> := S}) ->

@@ -108,10 +108,11 @@ an_application_that_does_not_start_tells_why(_Config) ->
     ?assertEqual({NotFound, <<"there is no module 'py_no_such'">>}, Reason),
     ?assertMatch({match, _}, re:run(py_error:format(Reason), "there is no module 'py_no_such'.*app_dir")),
     Secure = Free#{certificate => "/none"},
-    ?assertReason(
-        {'ValueError', <<"/none can't be read: No such file or directory">>, _},
-        py_asgi:serve("py_asgi_apps:app", Secure)
-    ),
+    Unread = <<"/none can't be read: No such file or directory">>,
+    ?assertReason({bad_argument, Unread}, py_asgi:serve("py_asgi_apps:app", Secure)),
+    %% Also where no line is written.
+    Misspelt = Free#{access_log => false, access_log_format => "%(stauts)s"},
+    ?assertReason({bad_argument, <<"access_log_format: ", _/binary>>}, py_asgi:serve("py_asgi_apps:app", Misspelt)),
     ok = py_test:eventually(fun() -> [] =:= [Pid || {_, Pid, _, _} <- children(), is_pid(Pid)] end).
 
 a_lifespan_that_hangs_is_a_timeout(_Config) ->

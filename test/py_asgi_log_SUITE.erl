@@ -218,7 +218,7 @@ a_reload_keeps_the_log(Config) ->
 a_format_that_can_not_be_read_is_an_error(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "none.log"),
     Opts = #{port => 0, lifespan => off, access_log_file => File, access_log_format => "%(nothing)s"},
-    {error, {'ValueError', Why, _}} = py_asgi:serve(?APP, Opts),
+    {error, {bad_argument, Why}} = py_asgi:serve(?APP, Opts),
     ?assertMatch({_, _}, binary:match(Why, <<"there is no field %(nothing)s">>)),
     {error, {bad_argument, Bad}} = py_asgi:serve(?APP, #{access_log_format => 7}),
     ?assertEqual(<<"access_log_format must be a text, common or json, and is 7">>, Bad).

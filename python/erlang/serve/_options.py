@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class BadOption(ValueError):
+    """An option has a value that can't be used, or names a file that can't."""
+
+    __module__ = "erlang.serve"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
     """The options of ``Server``; those of the command line have the same names."""
@@ -110,7 +116,7 @@ class Options:
         try:
             context.load_cert_chain(self.certificate, self.private_key, self.private_key_password)
         except OSError as error:
-            raise ValueError(self._bad_certificate(error)) from error
+            raise BadOption(self._bad_certificate(error)) from error
         context.set_alpn_protocols(["http/1.1"])
         return context
 

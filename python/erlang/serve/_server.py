@@ -17,7 +17,7 @@ from erlang.serve import _access
 from erlang.serve._file import send_pieces, send_whole
 from erlang.serve._lifespan import Lifespan, LifespanFailed
 from erlang.serve._load import as_asgi3
-from erlang.serve._options import Options
+from erlang.serve._options import BadOption, Options
 from erlang.serve._share import SharedSocket
 
 if TYPE_CHECKING:
@@ -60,11 +60,17 @@ class Server:
             with _access.opened(self.options) as access:
                 native = {**self.options.native(), **access}
                 self._courier = _access.Courier(self._core)
-                self._core.start(loop, self._app, state, self, native)
+                self._start(loop, state, native)
             await self._listen(loop)
         except BaseException:
             await self._lifespan.shutdown(self.options.stop_timeout)
             raise
+
+    def _start(self, loop: asyncio.AbstractEventLoop, state: Any, native: dict[str, Any]) -> None:
+        try:
+            self._core.start(loop, self._app, state, self, native)
+        except ValueError as error:
+            raise BadOption(str(error)) from error
 
     async def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         options, factory = self.options, self._core.connection

@@ -86,10 +86,11 @@ impl Config {
 
 /// The access log that the options ask for.
 pub fn access_log<'py>(options: &Obj<'py>) -> PyResult<'py, Option<AccessLog>> {
-    if !want(options, "access_log")?.is_truthy()? {
-        return Ok(None);
-    }
     let format = want(options, "access_log_format")?;
+    if !want(options, "access_log")?.is_truthy()? {
+        // A mistake in it must not wait for the day when the log is turned on.
+        return AccessLog::check(options.py(), format.as_utf8()?).map(|()| None);
+    }
     let path = want(options, "access_log_file")?;
     let fd = want(options, "access_log_fd")?;
     let to = if want(options, "access_log_batches")?.is_truthy()? {

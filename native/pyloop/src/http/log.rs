@@ -63,20 +63,28 @@ pub struct AccessLog {
     stamp: RefCell<Stamp>,
 }
 
+fn bad_format<'py>(py: Attached<'py>, why: &str) -> PyError<'py> {
+    PyError::new(
+        py,
+        Builtin::ValueError,
+        &format!("access_log_format: {why}"),
+    )
+}
+
 impl AccessLog {
+    /// Whether `new` would take the format.
+    pub fn check<'py>(py: Attached<'py>, format: &str) -> PyResult<'py, ()> {
+        let plan = Plan::parse(format);
+        plan.map(drop).map_err(|why| bad_format(py, &why))
+    }
+
     pub fn new<'py>(py: Attached<'py>, format: &str, to: &Target<'_>) -> PyResult<'py, Self> {
         let plan = match to {
             // Where it ends there is a time already.
             Target::Batches => Plan::parse_untimed(format),
             _ => Plan::parse(format),
         };
-        let plan = plan.map_err(|why| {
-            PyError::new(
-                py,
-                Builtin::ValueError,
-                &format!("access_log_format: {why}"),
-            )
-        })?;
+        let plan = plan.map_err(|why| bad_format(py, &why))?;
         let way = match to {
             Target::Descriptor(fd, path) => {
                 let started = fcntl_dupfd_cloexec(lend(*fd), 3)
