@@ -169,8 +169,13 @@ _LATER = {
 
 
 def __dir__() -> list[str]:
-    """What there is: also names that are imported when they are used."""
-    return sorted({*globals(), *_LATER, *_PARTS} - {"TYPE_CHECKING", "annotations"})
+    """What there is: also names that are imported when they are used. `help` gets each of them."""
+    from importlib.util import find_spec
+
+    hidden = {"TYPE_CHECKING", "annotations"}
+    if find_spec("trio") is None:
+        hidden.add("run_trio")
+    return sorted({*globals(), *_LATER, *_PARTS} - hidden)
 
 
 def _absent(name: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import pathlib
+import sys
 import tomllib
 from collections.abc import Callable
 
@@ -69,11 +70,16 @@ def test_a_coroutine_runs_on_our_loop() -> None:
     assert erlang.run(main()) == "ErlangEventLoop"
 
 
+def test_the_package_lists_no_trio_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trio", None)
+    assert "run_trio" not in dir(erlang)
+
+
 def test_the_package_lists_what_it_has() -> None:
     names = dir(erlang)
     for name in ("call", "run", "new_event_loop", "ErlangEventLoop", "dag", "serve", "Atom"):
         assert name in names
-    assert all(hasattr(erlang, name) for name in names if name != "run_trio")
+    assert all(hasattr(erlang, name) for name in names)
     project = tomllib.loads((pathlib.Path(__file__).parents[2] / "Cargo.toml").read_text())
     assert erlang.__version__ == project["workspace"]["package"]["version"]
 
