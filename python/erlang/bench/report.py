@@ -44,7 +44,7 @@ def head(loops: Sequence[str]) -> str:
     others = ", ".join(loop for loop in loops if loop != OURS)
     return (
         f"{'what one costs':34} {'ours':>10} {'asyncio':>10}   "
-        f"in how much less, or more, than {others}: ratios of one run"
+        f"how much faster or slower than {others}, in this run"
     )
 
 
