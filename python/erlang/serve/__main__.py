@@ -59,6 +59,8 @@ HELP = {
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m erlang.serve",
+        # Before each error, and there are many options.
+        usage="python -m erlang.serve [--help] [OPTION…] module:attribute",
         description="Serves an ASGI application.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )

@@ -136,5 +136,8 @@ class Options:
             yield
         except OSError as error:
             where = self.uds or f"{self.host}:{self.port}"
-            text = f"can't listen on {where}: {error.strerror or error}"
+            code = error.errno
+            # asyncio's text has the address, too. Codes of `getaddrinfo` are negative.
+            why = os.strerror(code) if code is not None and code > 0 else error.strerror or error
+            text = f"can't listen on {where}: {why}"
             raise (OSError(text) if error.errno is None else OSError(error.errno, text)) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import urllib.request
 from typing import TYPE_CHECKING
@@ -115,6 +116,23 @@ def test_a_wrong_word_is_told_with_the_usage(command, folder, arguments, said):
     )
     assert done.returncode == 2
     assert said in done.stderr
+    # The usage does not hide it.
+    assert len(done.stderr.splitlines()) <= 3
+
+
+@pytest.mark.parametrize("arguments", [[], ["--workers", "2"]])
+def test_a_port_in_use_is_told_once(command, folder, arguments):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            command(folder, "served_app:app", "--port", str(port), *arguments),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"can't listen on 127.0.0.1:{port}: Address already in use\n")
 
 
 LOGGING_APP = """
