@@ -170,7 +170,7 @@ calls() ->
         maps:get(us, py_bench:closed(1, 500, Sub)) / maps:get(us, py_bench:closed(1, 500, Main))
      || _ <- lists:seq(1, ?ROUNDS)
     ]),
-    py_context:stop(Ctx),
+    ok = py_context:stop(Ctx),
     row("py:call into a sub-interpreter", Ratio, "x into the main one, at most 1.3", Ratio =< 1.3).
 
 row(Name, Value, Text, Reached) ->
