@@ -175,9 +175,9 @@ not_built([#{executable := Exe, abi := Abi} | Others]) ->
             [] -> "";
             Names -> [" (nor one for ", lists:join(", ", Names), ")"]
         end,
-    py_text:format("the native library for ~ts (py_nif-~ts.so) is not built~ts: run ./dev build --python ~ts", [
-        Exe, Abi, More, Exe
-    ]).
+    Text = "the native library for ~ts (py_nif-~ts.so) is not built~ts: run ./dev build --python ~ts in the source of "
+        "erlang_python",
+    py_text:format(Text, [Exe, Abi, More, Exe]).
 
 is_file(Path) ->
     case file:read_file_info(Path, [raw]) of
