@@ -12,6 +12,7 @@
     no_more_than_the_limit_run_at_once_in_whatever_graphs/1,
     a_function_may_ask_for_more_nodes/1,
     asked_nodes_may_ask_again_and_call_functions_of_their_own/1,
+    nodes_may_ask_a_thousand_levels_deep_and_no_deeper/1,
     what_an_asked_node_fails_with_is_the_reason/1,
     a_condition_may_be_what_an_asked_node_gave/1,
     a_function_of_python_may_ask_for_more_nodes/1,
@@ -170,6 +171,24 @@ asked_nodes_may_ask_again_and_call_functions_of_their_own(_Config) ->
         end
     end,
     ?assertEqual(#{down => 10}, py_dag_test:results(#{down => #{run => Down, inputs => [n]}}, #{n => 10})).
+
+nodes_may_ask_a_thousand_levels_deep_and_no_deeper(_Config) ->
+    Down = fun Down([N]) ->
+        case N of
+            0 -> bottom;
+            _ -> py_dag:more(#{nodes => #{down => #{run => Down, inputs => [n]}}}, #{n => N - 1}, down)
+        end
+    end,
+    Erlang = #{run => Down, inputs => [n]},
+    Python = (py_dag_test:python(asks_down_for_bottom, [n]))#{kind => io},
+    [
+        begin
+            {ok, #{results := #{down := _}}} = py_dag_test:run(#{down => Node}, #{n => 1000}),
+            Reason = py_test:reason(py_dag_test:run(#{down => Node}, #{n => 100_000})),
+            ?assertMatch({dag, down, {bad_argument, <<"nodes ask for more nodes over 1000 levels deep">>}}, Reason)
+        end
+     || Node <- [Erlang, Python]
+    ].
 
 what_an_asked_node_fails_with_is_the_reason(_Config) ->
     Asks = fun(More) -> py_dag_test:run(#{asks => #{run => fun([]) -> More end}}, #{}) end,

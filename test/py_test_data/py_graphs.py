@@ -172,6 +172,11 @@ async def asks_down(n):
     return Model(n) if n == 0 else dag.more([down], {"n": n - 1}, result="down")
 
 
+async def asks_down_for_bottom(n):
+    down = dag.io(name="down", inputs=["n"])(asks_down_for_bottom)
+    return "bottom" if n == 0 else dag.more([down], {"n": n - 1}, result="down")
+
+
 def weights(model):
     return model.weights
 

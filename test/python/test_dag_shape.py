@@ -128,6 +128,22 @@ def test_a_coroutine_may_ask_and_asked_nodes_may_ask_again():
     assert dag.run([down], {"n": 20})["down"] is made
 
 
+@pytest.mark.parametrize("lane", [dag.cpu, dag.io])
+def test_nodes_may_ask_a_thousand_levels_deep_and_no_deeper(lane):
+    @lane(name="down")
+    async def later(n):
+        return "bottom" if n == 0 else dag.more([later], {"n": n - 1}, result="down")
+
+    @lane(name="down")
+    def at_once(n):
+        return "bottom" if n == 0 else dag.more([at_once], {"n": n - 1}, result="down")
+
+    down = later if lane is dag.io else at_once
+    assert dag.run([down], {"n": 1000})["down"] == "bottom"
+    with pytest.raises(Exception, match="over 1000 levels deep"):
+        dag.run([down], {"n": 100_000})
+
+
 def test_what_an_asked_node_raises_is_the_cause():
     @dag.cpu
     def broken():

@@ -16,9 +16,9 @@ use crate::foreign::{Done, Pause, Refusal};
 use crate::graph::From;
 use crate::lanes::needed;
 use crate::limit::Permit;
-use crate::node::{Body, Expansion};
+use crate::node::{Body, Expansion, Output};
 use crate::report::Outcome;
-use crate::run::{Options, Run, Running};
+use crate::run::{DEEPEST, Options, Run, Running};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use crate::ticket::Ticket;
@@ -205,29 +205,54 @@ async fn insist(mut ticket: Ticket, mut turn: Permit) {
     }
 }
 
+/// What the end of the asked nodes means for the one that asked.
+fn outcome(inner: &Run, result: &str) -> Result<Output, Reason> {
+    let error = lock(&inner.error).clone();
+    match (error, inner.value_of(result)) {
+        (None, Some(value)) => Ok(value.into()),
+        // Only the side it came from can read it, so it stays what it is. Of a thousand that are
+        // too deep one is enough.
+        (Some(Error::Node { reason, .. }), _)
+            if matches!(reason, Reason::Foreign(_) | Reason::TooDeep) =>
+        {
+            Err(reason)
+        }
+        (Some(error), _) => Err(Reason::new(error)),
+        (None, None) => Err(Reason::new("the result of its nodes was skipped")),
+    }
+}
+
+/// So many levels of nodes that have asked end on one stack, which may be a small one; then it goes
+/// on from a new one.
+const LEVELS_AT_ONCE: usize = 32;
+
 impl Ticket {
     /// Runs the nodes that this one asked for; the value of their result becomes its own.
     pub fn expand(self, more: Expansion) {
         let run = self.run().clone();
         let index = self.index();
         let options = Options::default().want([more.result.clone()]);
-        let inner = match run.core.prepare(&more.graph, more.inputs, &options) {
+        let depth = run.depth + 1;
+        if depth > DEEPEST {
+            return self.fail(Reason::TooDeep);
+        }
+        let prepared = run.core.prepare(&more.graph, more.inputs, &options, depth);
+        let inner = match prepared {
             Ok(inner) => inner,
             Err(error) => return self.fail(Reason::new(error)),
         };
         lock(&run.nodes[index].slot).inner = Some(inner.clone());
         let ticket = self;
+        let result = more.result;
         *lock(&inner.end.then) = Some(Box::new(move |inner: &Arc<Run>| {
-            let value = inner.value_of(&more.result);
-            let error = lock(&inner.error).clone();
-            match (error, value) {
-                (None, Some(value)) => ticket.complete(Ok(value.into())),
-                // Only the side it came from can read it, so it stays what it is.
-                (Some(Error::Node { reason, .. }), _) if matches!(reason, Reason::Foreign(_)) => {
-                    ticket.fail(reason);
-                }
-                (Some(error), _) => ticket.fail(Reason::new(error)),
-                (None, None) => ticket.fail(Reason::new("the result of its nodes was skipped")),
+            let outcome = outcome(inner, &result);
+            if !inner.depth.is_multiple_of(LEVELS_AT_ONCE) {
+                return ticket.complete(outcome);
+            }
+            // Should the lane have stopped, the ticket is dropped, which says so.
+            let ends = async move { ticket.complete(outcome) };
+            if let Ok(task) = inner.core.io.spawn_admitted(ends) {
+                task.detach();
             }
         }));
         run.core.enter_admitted();

@@ -4,6 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::run::DEEPEST;
+
 /// Why a graph was refused or a run gave no report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
@@ -72,6 +74,8 @@ pub enum Reason {
     Input(usize, &'static str),
     /// A lane stopped under it.
     Stopped,
+    /// It asks for more nodes, as those have that it stands for, and so on.
+    TooDeep,
     /// What the other side of a foreign node said, in a form of its own.
     Foreign(Cause),
 }
@@ -118,6 +122,7 @@ impl fmt::Display for Reason {
             Reason::TimedOut => f.write_str("timed out"),
             Reason::Input(index, wanted) => write!(f, "input {index} is not a {wanted}"),
             Reason::Stopped => f.write_str("the lane has stopped"),
+            Reason::TooDeep => write!(f, "nodes ask for more nodes over {DEEPEST} levels deep"),
             Reason::Foreign(_) => f.write_str("failed"),
         }
     }

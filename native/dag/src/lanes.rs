@@ -91,7 +91,7 @@ impl Lanes {
         options: Options,
         then: impl FnOnce(Result<Report, Error>) + Send + 'static,
     ) -> Result<RunHandle, Error> {
-        let run = self.core.prepare(graph, inputs, &options)?;
+        let run = self.core.prepare(graph, inputs, &options, 0)?;
         self.core.enter()?;
         *lock(&run.end.then) = Some(Box::new(move |run| then(run.result())));
         if let Some(time) = options.deadline {
@@ -122,6 +122,7 @@ impl Core {
         graph: &Graph,
         inputs: impl IntoIterator<Item = (S, Value)>,
         options: &Options,
+        depth: usize,
     ) -> Result<Arc<Run>, Error> {
         let plan = &graph.0;
         let inputs = bind(plan, inputs)?;
@@ -138,6 +139,7 @@ impl Core {
         let nodes: Box<[NodeRun]> = nodes.collect();
         Ok(Arc::new(Run {
             graph: graph.clone(),
+            depth,
             core: self.clone(),
             inputs,
             left: AtomicUsize::new(nodes.len()),

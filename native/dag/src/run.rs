@@ -117,8 +117,14 @@ pub(crate) struct NodeRun {
 
 type AtEnd = Box<dyn FnOnce(&Arc<Run>) + Send>;
 
+/// How many levels of nodes may ask for more: the name of a node has those of all that have asked
+/// before it, and they are dropped one inside of the other.
+pub(crate) const DEEPEST: usize = 1000;
+
 pub(crate) struct Run {
     pub graph: Graph,
+    /// How many nodes stand above it that have asked for it.
+    pub depth: usize,
     pub core: Arc<Core>,
     pub inputs: Vec<Value>,
     pub nodes: Box<[NodeRun]>,

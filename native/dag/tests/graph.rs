@@ -292,6 +292,66 @@ fn a_node_may_return_more_nodes_and_their_result_is_its_value() {
     assert_eq!(report.nodes.len(), 2 + 20 * 3);
 }
 
+/// Asks for one that asks, and so on.
+fn deep(levels: u32) -> Node {
+    Node::cpu("n", move |_| match levels {
+        0 => Ok(Value::new(7u32).into()),
+        _ => Ok(Output::More(Expansion {
+            graph: Graph::builder().node(deep(levels - 1)).build()?,
+            inputs: Vec::new(),
+            result: "n".to_owned(),
+        })),
+    })
+}
+
+#[test]
+fn nodes_may_ask_a_thousand_levels_deep_and_no_deeper() {
+    let lanes = lanes();
+    let run = |levels| {
+        let graph = Graph::builder().node(deep(levels)).build().unwrap();
+        let run = lanes.run(&graph, NO_INPUTS, Options::default()).unwrap();
+        run.wait()
+    };
+    let report = run(1_000).unwrap();
+    assert_eq!(report.get::<u32>("n"), Some(&7));
+    for levels in [1_001, 100_000] {
+        let error = run(levels).err().unwrap().to_string();
+        assert!(
+            error.ends_with("nodes ask for more nodes over 1000 levels deep"),
+            "{error}"
+        );
+        // Who has asked, once.
+        assert!(error.len() < 200, "{}", error.len());
+    }
+}
+
+#[test]
+fn a_run_with_a_thousand_levels_is_cancelled() {
+    let lanes = lanes();
+    let (asked, asks) = std::sync::mpsc::channel();
+    fn waits(levels: u32, asked: std::sync::mpsc::Sender<()>) -> Node {
+        Node::io("n", move |_| {
+            let asked = asked.clone();
+            async move {
+                if levels == 0 {
+                    asked.send(()).unwrap_or(());
+                    return std::future::pending().await;
+                }
+                Ok(Output::More(Expansion {
+                    graph: Graph::builder().node(waits(levels - 1, asked)).build()?,
+                    inputs: Vec::new(),
+                    result: "n".to_owned(),
+                }))
+            }
+        })
+    }
+    let graph = Graph::builder().node(waits(1_000, asked)).build().unwrap();
+    let run = lanes.run(&graph, NO_INPUTS, Options::default()).unwrap();
+    asks.recv().unwrap();
+    run.cancel();
+    assert!(run.wait().is_err());
+}
+
 #[test]
 fn a_failure_among_the_asked_nodes_fails_the_asking_one() {
     let asking = Node::cpu("ask", |_| {
