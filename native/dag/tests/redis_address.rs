@@ -9,7 +9,7 @@ fn an_address_is_read_or_refused() {
     let config = Config::parse("redis://user:pass@127.0.0.1:7000/2").unwrap();
     assert_eq!(
         config.address,
-        Address::Tcp("127.0.0.1:7000".parse().unwrap())
+        Address::Tcp(vec!["127.0.0.1:7000".parse().unwrap()])
     );
     assert_eq!((config.user.as_deref(), config.database), (Some("user"), 2));
     assert_eq!(config.password.as_deref(), Some("pass"));
@@ -25,6 +25,35 @@ fn an_address_is_read_or_refused() {
             matches!(Config::parse(bad), Err(Failure::Config(_))),
             "{bad}"
         );
+    }
+}
+
+#[test]
+fn a_login_is_decoded() {
+    for (login, user, password) in [
+        ("us%20er:p%40ss%2Fword", Some("us er"), "p@ss/word"),
+        (":p%3Ass%C3%A9", None, "p:ss\u{e9}"),
+        ("a%40b:c", Some("a@b"), "c"),
+        // What was good before.
+        ("a:100%", Some("a"), "100%"),
+        ("a:p@ss/word", Some("a"), "p@ss/word"),
+        (":50%zz", None, "50%zz"),
+    ] {
+        let config = Config::parse(&format!("redis://{login}@127.0.0.1")).unwrap();
+        let found = (config.user.as_deref(), config.password.as_deref());
+        assert_eq!(found, (user, Some(password)), "{login}");
+    }
+    assert!(matches!(
+        Config::parse("redis://:%FF@127.0.0.1"),
+        Err(Failure::Config(_))
+    ));
+}
+
+#[test]
+fn an_address_of_ipv6_may_go_without_a_port() {
+    for (host, address) in [("[::1]", "[::1]:6379"), ("[::1]:7000", "[::1]:7000")] {
+        let config = Config::parse(&format!("redis://{host}/1")).unwrap();
+        assert_eq!(config.address, Address::Tcp(vec![address.parse().unwrap()]));
     }
 }
 

@@ -5,6 +5,7 @@
 mod server;
 
 use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
 use std::thread;
@@ -19,6 +20,59 @@ const NO_INPUTS: [(&str, Value); 0] = [];
 
 fn config(server: &Server) -> Config {
     Config::new(Address::Unix(server.socket()))
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn every_address_of_a_name_is_tried() {
+    let port = free_port();
+    let options = ["--port", &port.to_string(), "--bind", "127.0.0.1"];
+    let Some(server) = Server::start(&options) else {
+        return;
+    };
+    let tasks = TaskLoop::start("redis", 1000).unwrap();
+    // Nobody listens there.
+    let refuses = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let listens = SocketAddr::from(([127, 0, 0, 1], port));
+    let config = Config::new(Address::Tcp(vec![refuses, listens]));
+    let redis = Redis::open(tasks.handle(), config).unwrap();
+    assert_eq!(block_on(redis.get("a")), Ok(None));
+    drop(server);
+}
+
+#[test]
+fn a_password_with_signs_is_given_as_it_is() {
+    let port = free_port();
+    let options = [
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--requirepass",
+        "p@ss/word",
+        "--user",
+        "some@body",
+        "on",
+        ">s:cret%",
+        "~*",
+        "+@all",
+    ];
+    let Some(server) = Server::start(&options) else {
+        return;
+    };
+    let tasks = TaskLoop::start("redis", 1000).unwrap();
+    for login in [":p%40ss%2Fword", "some%40body:s%3Acret%25"] {
+        for protocol in [2, 3] {
+            let url = format!("redis://{login}@127.0.0.1:{port}/1?protocol={protocol}");
+            let redis = Redis::open(tasks.handle(), Config::parse(&url).unwrap()).unwrap();
+            assert_eq!(block_on(redis.get("a")), Ok(None), "{login}");
+        }
+    }
+    drop(server);
 }
 
 #[test]

@@ -8,7 +8,8 @@ use crate::redis::tls::Tls;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    Tcp(SocketAddr),
+    /// All that its name has; they are tried in this order.
+    Tcp(Vec<SocketAddr>),
     Unix(PathBuf),
 }
 

@@ -1,31 +1,37 @@
 //! A connected socket, without ever blocking the loop.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use reactor::{Handle, Watch};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-use crate::redis::config::Address;
+pub(crate) async fn tcp(io: &Handle, address: &SocketAddr) -> io::Result<Watch<OwnedFd>> {
+    let socket = socket(match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    })?;
+    // Commands are joined already: waiting for more to join only costs time.
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    let begun = net::connect(&socket, address);
+    connected(Watch::new(io, socket), begun).await
+}
 
-pub(crate) async fn connect(io: &Handle, address: &Address) -> io::Result<Watch<OwnedFd>> {
-    let family = match address {
-        Address::Tcp(address) if address.is_ipv4() => AddressFamily::INET,
-        Address::Tcp(_) => AddressFamily::INET6,
-        Address::Unix(_) => AddressFamily::UNIX,
-    };
+pub(crate) async fn unix(io: &Handle, path: &Path) -> io::Result<Watch<OwnedFd>> {
+    let socket = socket(AddressFamily::UNIX)?;
+    let begun = net::connect(&socket, &SocketAddrUnix::new(path)?);
+    connected(Watch::new(io, socket), begun).await
+}
+
+fn socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    let begun = match address {
-        Address::Tcp(address) => {
-            // Commands are joined already: waiting for more to join only costs time.
-            sockopt::set_tcp_nodelay(&socket, true)?;
-            net::connect(&socket, address)
-        }
-        Address::Unix(path) => net::connect(&socket, &SocketAddrUnix::new(path)?),
-    };
-    let watch = Watch::new(io, socket);
+    net::socket_with(family, SocketType::STREAM, flags, None)
+}
+
+async fn connected(watch: Watch<OwnedFd>, begun: Result<(), Errno>) -> io::Result<Watch<OwnedFd>> {
     match begun {
         Ok(()) => Ok(watch),
         Err(Errno::INPROGRESS) => {

@@ -13,8 +13,8 @@ use std::task::{Context, Poll};
 
 use reactor::{Handle, Sleep, Watch, clock};
 
-use crate::redis::config::Config;
-use crate::redis::connect::connect;
+use crate::redis::config::{Address, Config};
+use crate::redis::connect;
 use crate::redis::failure::Failure;
 use crate::redis::link::Link;
 use crate::redis::resp::{self, Decoder, Reply};
@@ -75,9 +75,7 @@ struct Connection<'a> {
 
 impl<'a> Connection<'a> {
     async fn open(link: &'a Link, io: &'a Handle) -> Result<Self, Failure> {
-        let timeout = io.sleep(link.config.timeout);
-        let connecting = connect(io, &link.config.address);
-        let socket = first(connecting, timeout).await?.map_err(lost)?;
+        let socket = socket(link, io).await?;
         let mut connection = Connection {
             link,
             io,
@@ -264,6 +262,29 @@ impl<'a> Connection<'a> {
             false => Ok(Some(end + 1)),
         }
     }
+}
+
+/// A connected socket. Of several addresses each has its share of the time, and the first that
+/// answers is taken.
+async fn socket(link: &Link, io: &Handle) -> Result<Watch<OwnedFd>, Failure> {
+    let timeout = link.config.timeout;
+    let addresses = match &link.config.address {
+        Address::Unix(path) => {
+            let connecting = connect::unix(io, path);
+            return first(connecting, io.sleep(timeout)).await?.map_err(lost);
+        }
+        Address::Tcp(addresses) => addresses,
+    };
+    let share = timeout / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
+    let mut why = Failure::Lost("it has no address".to_owned());
+    for address in addresses {
+        let connecting = first(connect::tcp(io, address), io.sleep(share)).await;
+        match connecting.and_then(|socket| socket.map_err(lost)) {
+            Ok(socket) => return Ok(socket),
+            Err(failure) => why = failure,
+        }
+    }
+    Err(why)
 }
 
 /// What makes a fresh connection ours: the protocol, who we are, the database.

@@ -14,7 +14,7 @@ use crate::redis::tls::Tls;
 const MOST_CONNECTIONS: usize = 64;
 
 impl Config {
-    /// `redis://[user:password@]host[:port][/database]`, the same with `rediss:` for TLS, or
+    /// `redis://[user:password@]host[:port][/database]`, the login with `%40` for `@`, the same with `rediss:` for TLS, or
     /// `unix:/path`. Options follow as `?name=value&name=value`: `connections`, `timeout` in
     /// milliseconds, `protocol` (2 or 3), `coalesce` (true or false), and with `rediss:` the file
     /// `cacert` of the authorities in place of the system's.
@@ -93,10 +93,34 @@ fn server(place: &str, authorities: Option<&Path>) -> Result<Config, Failure> {
         config.database = number.map_err(|_| bad("the database is a number"))?;
     }
     if let Some((user, password)) = login.map(|l| l.split_once(':').unwrap_or(("", l))) {
-        config.user = (!user.is_empty()).then(|| user.to_owned());
-        config.password = Some(password.to_owned());
+        config.user = match user {
+            "" => None,
+            user => Some(decoded(user)?),
+        };
+        config.password = Some(decoded(password)?);
     }
     Ok(config)
+}
+
+/// With `%40` as what it stands for. A `%` without two digits is one, as others have it.
+fn decoded(text: &str) -> Result<String, Failure> {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).map_err(|_| bad("the user and the password are UTF-8"))
 }
 
 /// Without the port, and an IPv6 address without its brackets.
@@ -108,18 +132,22 @@ fn name_of(host: &str) -> &str {
     name.trim_start_matches('[').trim_end_matches(']')
 }
 
-fn look_up(host: &str) -> Result<SocketAddr, Failure> {
+fn look_up(host: &str) -> Result<Vec<SocketAddr>, Failure> {
     let named_port = host
         .rsplit_once(':')
         .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let found = match named_port {
+    // An IPv6 address ends like a port: it has brackets then.
+    let found = match named_port && !host.ends_with(']') {
         true => host.to_socket_addrs(),
-        false => (host, 6379).to_socket_addrs(),
+        false => (name_of(host), 6379).to_socket_addrs(),
     };
-    let found = found
+    let found: Vec<_> = found
         .map_err(|error| bad(&format!("{host}: {error}")))?
-        .next();
-    found.ok_or_else(|| bad(&format!("{host} has no address")))
+        .collect();
+    match found.is_empty() {
+        true => Err(bad(&format!("{host} has no address"))),
+        false => Ok(found),
+    }
 }
 
 fn bad(what: &str) -> Failure {
