@@ -10,7 +10,7 @@
 server(Server, Question, Otherwise) ->
     otherwise(fun() -> gen_server:call(Server, Question, infinity) end, Otherwise).
 
-%% The same for what users give as a server of one of those modules. What is none would not answer: `{error, no_server}'.
+%% The same for what users give as a server of those modules. What is none would not answer: `{error, no_server}'.
 -spec server_of([module()], gen_server:server_ref(), term(), term()) -> term() | {error, no_server}.
 server_of(Modules, Server, Question, Otherwise) when is_pid(Server), node(Server) =:= node() ->
     %% One that has ended is asked, too: there are several ways to say so.

@@ -56,8 +56,8 @@ is_up(N, Loop) ->
 is_down(N) ->
     gen_server:cast(?MODULE, {is_down, N}).
 
-%% Whether a loop could run: what Python refuses to one it refuses to all, again and again. A pool that has no thread for
-%% this question does not keep a loop from its own.
+%% Whether a loop could run: what Python refuses to one it refuses to all, again and again. A pool that has no thread
+%% for this question does not keep a loop from its own.
 -spec can_begin() -> ok | {error, py_error:reason()}.
 can_begin() ->
     case py:call('erlang._tasks', can_begin, [], #{}, ?PROBE) of

@@ -14,10 +14,10 @@ use crate::redis::tls::Tls;
 const MOST_CONNECTIONS: usize = 64;
 
 impl Config {
-    /// `redis://[user:password@]host[:port][/database]`, the login with `%40` for `@`, the same with `rediss:` for TLS, or
-    /// `unix:/path`. Options follow as `?name=value&name=value`: `connections`, `timeout` in
-    /// milliseconds, `protocol` (2 or 3), `coalesce` (true or false), and with `rediss:` the file
-    /// `cacert` of the authorities in place of the system's.
+    /// `redis://[user:password@]host[:port][/database]`, the login with `%40` for `@`; the same with
+    /// `rediss:` for TLS, or `unix:/path`. Options follow as `?name=value&name=value`:
+    /// `connections`, `timeout` in milliseconds, `protocol` (2 or 3), `coalesce` (true or false),
+    /// and with `rediss:` the file `cacert` of the authorities in place of the system's.
     pub fn parse(url: &str) -> Result<Self, Failure> {
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
         let options: Vec<_> = query.split('&').filter(|part| !part.is_empty()).collect();
