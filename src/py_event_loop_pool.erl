@@ -4,15 +4,12 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, start_link/1, get_loop/0, get_loop/1, is_up/2, is_down/1, can_begin/0, get_stats/0, stats/1]).
+-export([start_link/0, start_link/1, get_loop/0, get_loop/1, is_up/2, is_down/1, get_stats/0, stats/1]).
 -export([create_task/3, create_task/4, run/3, run/4, await/1, await/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% A tuple of loops, once they are started.
 -define(LOOPS, py_event_loops).
-
-%% Milliseconds to find out whether a loop can run.
--define(PROBE, 5000).
 
 -record(state, {size :: pos_integer()}).
 
@@ -55,15 +52,6 @@ is_up(N, Loop) ->
 -spec is_down(pos_integer()) -> ok.
 is_down(N) ->
     gen_server:cast(?MODULE, {is_down, N}).
-
-%% Whether a loop could run: what Python refuses to one it refuses to all, again and again. A pool that has no thread
-%% for this question does not keep a loop from its own.
--spec can_begin() -> ok | {error, py_error:reason()}.
-can_begin() ->
-    case py:call('erlang._tasks', can_begin, [], #{}, ?PROBE) of
-        {error, {Exception, Text}} = Error when is_atom(Exception), is_binary(Text) -> Error;
-        _ -> ok
-    end.
 
 %% What each loop has to do.
 -spec get_stats() -> [stats()].
@@ -112,7 +100,7 @@ handle_call(Request, _From, State) ->
     py_stray:call(?MODULE, Request, State).
 
 begin_loops(Size) ->
-    case can_begin() of
+    case py_event_loop_sup:can_begin() of
         ok -> start_loops(Size);
         {error, _} = Error -> Error
     end.

@@ -3,8 +3,11 @@
 
 -behaviour(supervisor).
 
--export([start_link/0, start_loop/1, loop_started/1]).
+-export([start_link/0, start_loop/1, loop_started/1, can_begin/0]).
 -export([init/1]).
+
+%% Milliseconds to find out whether a loop can run. A first coroutine waits for it while all workers are busy.
+-define(PROBE, 1000).
 
 -spec start_link() -> supervisor:startlink_ret().
 start_link() ->
@@ -29,7 +32,7 @@ start_again(N) ->
 %% reason to try again, and the end of this supervisor would be that of the application.
 -spec loop_started(pos_integer()) -> {ok, pid(), py_nif:event_loop()} | ignore | {error, term()}.
 loop_started(N) ->
-    case py_event_loop_pool:can_begin() of
+    case can_begin() of
         ok ->
             begin_loop(N);
         {error, Reason} ->
@@ -37,6 +40,15 @@ loop_started(N) ->
             ok = logger:error(Text, [N, py_error:format(Reason)], #{domain => [python]}),
             ok = py_event_loop_pool:is_down(N),
             ignore
+    end.
+
+%% Whether a loop could run: what Python refuses to one it refuses to all, again and again. A pool that has no thread
+%% for this question does not keep a loop from its own.
+-spec can_begin() -> ok | {error, py_error:reason()}.
+can_begin() ->
+    case py:call('erlang._tasks', can_begin, [], #{}, ?PROBE) of
+        {error, {Exception, Text}} = Error when is_atom(Exception), is_binary(Text) -> Error;
+        _ -> ok
     end.
 
 begin_loop(N) ->

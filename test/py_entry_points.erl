@@ -37,7 +37,7 @@ is_internal(py_context, Function) ->
 is_internal(py_dag, Function) ->
     lists:member(Function, [await, cancel, more]);
 is_internal(py_event_loop_pool, Function) ->
-    lists:member(Function, [start_link, is_up, stats]);
+    lists:member(Function, [start_link, is_up, is_down, stats]);
 is_internal(py_event_router, step) ->
     true;
 is_internal(py_pg, Function) ->

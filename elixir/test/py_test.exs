@@ -17,7 +17,7 @@ defmodule PyTest do
     {Py.Dag, :py_dag, []},
     {Py.Error, :py_error, [format_error: 2]},
     {Py.EventLoop, :py_event_loop, []},
-    {Py.EventLoop.Pool, :py_event_loop_pool, [get_loop: 1, is_up: 2, stats: 1]},
+    {Py.EventLoop.Pool, :py_event_loop_pool, [get_loop: 1, is_up: 2, is_down: 1, stats: 1]},
     {Py.EventRouter, :py_event_router, [step: 2]},
     {Py.EventWorker, :py_event_worker, []},
     {Py.Pg, :py_pg, [scope: 1, start_link: 0]},

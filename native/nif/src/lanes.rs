@@ -122,14 +122,14 @@ pub fn enter(
     patience: Patience,
     must_stop: impl Fn() -> bool,
 ) -> Result<u64, Refused> {
-    room(lane, patience, must_stop, |books| {
+    room(lane, patience, GivesUp::Yes, must_stop, |books| {
         books.add(lane, bytes, None)
     })
 }
 
-/// Waits until a message for a process of this node may be sent, or no longer.
+/// Waits until a message for a process of this node may be sent, however long the courier takes.
 pub fn wait(must_stop: impl Fn() -> bool) {
-    let _ = room(HERE, Patience::Waits, must_stop, |_| ());
+    let _ = room(HERE, Patience::Waits, GivesUp::No, must_stop, |_| ());
 }
 
 /// The courier has sent a message, or dropped it and said so.
@@ -156,10 +156,18 @@ pub fn delivered(number: u64) {
     drop(parcel);
 }
 
+/// Whether a thread waits no longer for a lane that has been quiet for `SILENCE`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GivesUp {
+    Yes,
+    No,
+}
+
 /// Runs `go` once the lane has room.
 fn room<T>(
     lane: &[u8],
     patience: Patience,
+    gives_up: GivesUp,
     must_stop: impl Fn() -> bool,
     go: impl FnOnce(&mut Books) -> T,
 ) -> Result<T, Refused> {
@@ -185,7 +193,8 @@ fn room<T>(
         };
         let quiet = full.heard.max(began).elapsed();
         full.silent |= waits && quiet >= SILENCE;
-        let (Some(me), Some(seen), false) = (me, seen, full.silent) else {
+        let refuses = full.silent && gives_up == GivesUp::Yes;
+        let (Some(me), Some(seen), false) = (me, seen, refuses) else {
             return Err(Refused::Full {
                 messages: full.messages,
                 bytes: full.bytes,
@@ -196,7 +205,8 @@ fn room<T>(
         }
         full.waiting.push(me.clone());
         drop(books);
-        me.wait(seen, Some(SILENCE - quiet));
+        let left = SILENCE.checked_sub(quiet).filter(|left| !left.is_zero());
+        me.wait(seen, Some(left.unwrap_or(SILENCE)));
         if let Some(lane) = lock(&BOOKS)
             .lanes
             .as_mut()
