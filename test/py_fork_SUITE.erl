@@ -9,6 +9,9 @@
     a_child_that_comes_back_to_an_event_loop_ends_with_a_sentence/1,
     a_signal_to_a_child_is_not_one_to_the_node/1,
     a_child_has_no_descriptor_of_the_emulator/1,
+    a_child_has_no_descriptor_of_our_loops/1,
+    a_child_that_c_code_made_has_no_handlers_of_the_emulator/1,
+    handlers_of_faulthandler_stay/1,
     a_child_has_signal_handlers_of_its_own/1,
     a_child_that_asks_for_erlang_gets_an_exception/1,
     what_a_child_logs_and_prints_goes_to_its_standard_error/1,
@@ -101,6 +104,38 @@ a_child_has_no_descriptor_of_the_emulator(Config) ->
     on(Config, fun() ->
         {ok, Listed} = py:call(py_fork, descriptors, []),
         ?assertEqual([], [File || {Number, _} = File <- Listed, Number > 2, lists:member(File, Emulators)])
+    end).
+
+a_child_has_no_descriptor_of_our_loops(Config) ->
+    on(Config, fun() ->
+        {ok, 1} = py:await(py:async_call(asyncio, sleep, [0, 1])),
+        {ok, Beam} = py_event_loop:start_link(#{driver => beam}),
+        {ok, Ref} = py_event_loop:run_async(Beam, #{module => asyncio, func => sleep, args => [0, 1]}),
+        {ok, 1} = py:await(Ref),
+        {ok, Raw} = py_nif:event_loop_new(),
+        Graph = #{nodes => #{get => #{run => ["GET", "x"]}}},
+        {ok, _} = py_dag:run(Graph, #{}, #{redis => embedded}),
+        {ok, Listed} = py:call(py_fork, descriptors, []),
+        ?assertEqual([], [File || {_, <<"anon_inode:", _/binary>>} = File <- Listed]),
+        ok = py_nif:event_loop_destroy(Raw),
+        %% Nor has the child taken anything from its parent.
+        {ok, Again} = py_event_loop:run_async(Beam, #{module => asyncio, func => sleep, args => [0, 2]}),
+        ?assertEqual([{ok, 2}, {ok, 2}], [py:await(Again), py:await(py:async_call(asyncio, sleep, [0, 2]))])
+    end).
+
+a_child_that_c_code_made_has_no_handlers_of_the_emulator(Config) ->
+    on(Config, fun() ->
+        [
+            ?assertEqual({ok, -Number}, py:call(py_fork, forked_by_c, [Name], #{}, 20_000))
+         || {Name, Number} <- [{<<"SIGTERM">>, 15}, {<<"SIGUSR1">>, 10}]
+        ],
+        {ok, 3} = py:call(math, isqrt, [9])
+    end).
+
+handlers_of_faulthandler_stay(Config) ->
+    on(Config, fun() ->
+        {ok, Said} = py:call(py_fork, dumps, [], #{}, 20_000),
+        assert_says(<<"Current thread">>, Said)
     end).
 
 a_child_has_signal_handlers_of_its_own(Config) ->

@@ -2,9 +2,12 @@
 
 import asyncio
 import concurrent.futures
+import ctypes
+import faulthandler
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 import time
 
@@ -119,6 +122,29 @@ def descriptors():
         assert [str(own.fileno()), os.devnull] in found, found
     assert code == 0
     return [(int(number), what) for number, what in found]
+
+
+def dumps():
+    """A handler of faulthandler is no handler of the emulator's: it stays."""
+    with tempfile.TemporaryFile() as file:
+        faulthandler.register(signal.SIGUSR2, file)
+        try:
+            child_says(lambda: os.kill(os.getpid(), signal.SIGUSR2) or "")
+        finally:
+            faulthandler.unregister(signal.SIGUSR2)
+        file.seek(0)
+        return file.read()
+
+
+def forked_by_c(name):
+    """A child that C code has made: Python hears nothing of it."""
+    pid = ctypes.PyDLL(None).fork()
+    if pid == 0:
+        while True:
+            signal.pause()
+    os.kill(pid, getattr(signal, name))
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def handlers():

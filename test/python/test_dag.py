@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -431,3 +433,46 @@ def test_a_process_forked_while_another_thread_starts_a_run_has_graphs():
         text=True,
     )
     assert ended.returncode == 0, ended.stderr
+
+
+def sockets():
+    """Those that this process has open."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/self/fd/{number}"))
+    return {name for name in found if name.startswith("socket:")}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_has_no_connection_to_redis(tmp_path):
+    """Its parent could not end one: the server would wait for the child."""
+    path = str(tmp_path / "redis")
+    accepted = []
+
+    def serve():
+        connection, _ = listener.accept()
+        connection.recv(1000)
+        connection.sendall(b"$1\r\nv\r\n")
+        accepted.append(connection)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        server = threading.Thread(target=serve)
+        server.start()
+        before = sockets()
+        dag.run([dag.redis("get", "GET", "x")], redis=f"unix:{path}?protocol=2")
+        server.join(PATIENCE)
+        with accepted[0] as connection:
+            both = sockets() - before
+            assert len(both) == 2
+            read, write = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.write(write, " ".join(sockets() & both).encode())
+                os._exit(0)
+            os.close(write)
+            with os.fdopen(read) as pipe:
+                assert pipe.read() == f"socket:[{os.fstat(connection.fileno()).st_ino}]"
+            assert os.waitpid(child, 0)[1] == 0

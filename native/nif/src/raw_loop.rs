@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reactor::inbox::Wake;
+use reactor::own::Own;
 use reactor::poller::Waker;
 use reactor::{Host, Key, Moment, Reactor, Readiness, TimerKey, clock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -63,7 +64,7 @@ pub struct RawLoop {
     reactor: Reactor<Work, Load>,
     by_fd: HashMap<RawFd, Key>,
     pending: Pending,
-    clock: OwnedFd,
+    clock: Own,
     /// What the timer descriptor is set to.
     alarm: Option<u64>,
 }
@@ -103,7 +104,7 @@ impl RawLoop {
     pub fn new() -> io::Result<Self> {
         let mut reactor = Reactor::new(1)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let clock = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let clock = Own::from(timerfd_create(TimerfdClockId::Monotonic, flags)?);
         reactor.register(clock.as_fd(), Readiness::READ, Load::Clock)?;
         Ok(RawLoop {
             reactor,
@@ -297,7 +298,7 @@ impl RawLoop {
 /// Takes the events of a turn into the list.
 struct Taker<'a> {
     pending: Pending,
-    clock: &'a OwnedFd,
+    clock: &'a Own,
     news: bool,
 }
 

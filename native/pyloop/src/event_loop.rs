@@ -279,14 +279,13 @@ impl LoopCore {
     /// This process is a child: the loop is the parent's, and so is what it watches. A turn that is on
     /// its way ends with the callback that has forked. What waits is kept: to drop a task is to run
     /// its `finally` blocks.
-    fn part_from_parent<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
+    fn part_from_parent(&self, py: Attached<'_>) {
         self.forked.set(true);
         self.closed.set(true);
         self.owner.set(0);
         self.part_transports(py);
-        let (left, parted) = self.reactor(LoopReactor::part_from_parent);
+        let left = self.reactor(LoopReactor::part_from_parent);
         std::mem::forget((left, self.io.flushes.take(), self.guests.take()));
-        parted.map_err(|error| PyError::from_io(py, &error))
     }
 }
 

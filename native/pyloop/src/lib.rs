@@ -156,7 +156,7 @@ fn definition() -> &'static Definition<State> {
 
 /// What `PyInit__native` returns; for `PyImport_AppendInittab`.
 pub extern "C" fn init() -> *mut pyrt::module::__ffi::PyObject {
-    pyrt::fork::watch();
+    pyrt::fork::watch(reactor::own::each);
     definition().init()
 }
 

@@ -2,25 +2,49 @@
 //!
 //! A fork copies the memory with one thread. A lock that another thread held at that moment stays held in the
 //! child for ever, and what it guards may be half written. So the child gets another lock and another value; its
-//! parent's copy is left alone.
+//! parent's copy is left alone. The library's own descriptors are the parent's, and nothing in the child.
 //!
 //! Thread: any. Never: waits in a child for a thread of its parent.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How many forks lie between this process and the one that loaded the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
+/// Calls its argument with each descriptor of the library's own, without a lock.
+pub type Owned = fn(&mut dyn FnMut(RawFd));
+
+static OWNED: OnceLock<Owned> = OnceLock::new();
+
 extern "C" fn in_child() {
     // Relaxed: the child has one thread.
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    if let Some(owned) = OWNED.get() {
+        give_up(*owned);
+    }
 }
 
-/// Counts forks from here on; called when the module is made.
-pub fn watch() {
-    static WATCHED: AtomicBool = AtomicBool::new(false);
-    if !WATCHED.swap(true, Ordering::Relaxed) {
+/// What belongs to the parent becomes nothing, in its place: a number that was closed would be another file's
+/// soon, and whoever has it still closes it in the end.
+fn give_up(owned: Owned) {
+    // SAFETY: a path that ends in a zero.
+    let nothing = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    if nothing < 0 {
+        return;
+    }
+    owned(&mut |fd| {
+        // SAFETY: numbers only; the second one is the library's own.
+        unsafe { libc::dup3(nothing, fd, libc::O_CLOEXEC) };
+    });
+    // SAFETY: opened above.
+    unsafe { libc::close(nothing) };
+}
+
+/// Counts forks from here on, and has their children give up what is `owned`; called when the module is made.
+pub fn watch(owned: Owned) {
+    if OWNED.set(owned).is_ok() {
         // SAFETY: a function of this library, which is never unloaded. Without memory for it forks go unseen.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }

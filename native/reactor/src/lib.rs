@@ -36,6 +36,7 @@ mod desk;
 pub mod event_loop;
 pub mod inbox;
 pub mod key;
+pub mod own;
 pub mod poller;
 mod runner;
 pub mod signal;

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::ops::BitOr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::inbox::Wake;
 use crate::key::Key;
+use crate::own::Own;
 use crate::sync::RwLock;
 
 /// What a descriptor is ready for, or is watched for. Each bit stands for itself.
@@ -81,7 +82,7 @@ pub enum Waited {
 ///
 /// The lock is for the end: a loop that is closed takes its descriptor with it. It is shared until then:
 /// a loop that is woken must not wait for the thread that is still about to come back from waking it.
-pub struct Waker(RwLock<Option<OwnedFd>>);
+pub struct Waker(RwLock<Option<Own>>);
 
 impl Wake for Waker {
     fn wake(&self) {
@@ -100,7 +101,7 @@ const BATCH: usize = 1024;
 
 pub struct Poller {
     /// `None` once it is closed.
-    epoll: Option<OwnedFd>,
+    epoll: Option<Own>,
     waker: Arc<Waker>,
     events: Vec<epoll::Event>,
     /// Linux before 5.11 has no `epoll_pwait2`.
@@ -113,8 +114,8 @@ impl Poller {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let poller = Poller {
-            epoll: Some(epoll),
-            waker: Arc::new(Waker(RwLock::new(Some(waker)))),
+            epoll: Some(epoll.into()),
+            waker: Arc::new(Waker(RwLock::new(Some(waker.into())))),
             events: Vec::with_capacity(BATCH),
             old_kernel: None,
             resets: 0,
@@ -131,7 +132,7 @@ impl Poller {
         Ok(())
     }
 
-    fn set(&self) -> io::Result<&OwnedFd> {
+    fn set(&self) -> io::Result<&Own> {
         self.epoll.as_ref().ok_or_else(|| Errno::BADF.into())
     }
 
@@ -184,22 +185,24 @@ impl Poller {
 
     /// Starts again with an empty set: what a closed descriptor left behind in the old one is gone.
     pub fn reset(&mut self) -> io::Result<()> {
-        self.epoll = Some(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        self.epoll = Some(epoll::create(epoll::CreateFlags::CLOEXEC)?.into());
         self.resets = self.resets.wrapping_add(1);
         if self.old_kernel.is_some() {
-            self.old_kernel = Some(Epoll(self.set()?.try_clone()?));
+            self.old_kernel = Some(Epoll(self.set()?.as_fd().try_clone_to_owned()?));
         }
         self.watch_waker()
+    }
+
+    /// In the child of a fork, where nothing is watched any more.
+    pub(crate) fn part_from_parent(&mut self) {
+        self.epoll = None;
+        self.old_kernel = None;
+        self.events.clear();
     }
 
     /// How often the set was replaced: each time it has another descriptor.
     pub fn resets(&self) -> u32 {
         self.resets
-    }
-
-    /// What the last wait brought is not looked at any more.
-    pub(crate) fn forget_events(&mut self) {
-        self.events.clear();
     }
 
     /// Waits until something is ready or `timeout` nanoseconds have passed; `None` waits for ever.
@@ -216,7 +219,7 @@ impl Poller {
             Ok(_) => Ok(Waited::Done),
             Err(Errno::INTR) => Ok(Waited::Interrupted),
             Err(Errno::NOSYS) => {
-                self.old_kernel = Some(Epoll(self.set()?.try_clone()?));
+                self.old_kernel = Some(Epoll(self.set()?.as_fd().try_clone_to_owned()?));
                 self.wait_on_old_kernel(timeout)
             }
             Err(error) => Err(error.into()),
@@ -283,7 +286,7 @@ impl Poller {
     }
 
     pub(crate) fn pretend_old_kernel(&mut self) -> io::Result<()> {
-        self.old_kernel = Some(Epoll(self.set()?.try_clone()?));
+        self.old_kernel = Some(Epoll(self.set()?.as_fd().try_clone_to_owned()?));
         Ok(())
     }
 }

@@ -386,13 +386,12 @@ impl<W, S> Reactor<W, S> {
         self.poller.close();
     }
 
-    /// After a fork: the epoll set is the parent's too, so the child takes one of its own. A turn that
-    /// is on its way finds nothing more to do: its work comes back, for the caller to keep. The inbox
-    /// stays as it is: a thread that the child does not have may hold its lock.
-    pub fn part_from_parent(&mut self) -> (Left<W, S>, io::Result<()>) {
-        self.poller.forget_events();
-        let left = self.take_all();
-        (left, self.poller.reset())
+    /// After a fork: the epoll set is the parent's. A turn that is on its way finds nothing more to do:
+    /// its work comes back, for the caller to keep. The inbox stays as it is: a thread that the child
+    /// does not have may hold its lock.
+    pub fn part_from_parent(&mut self) -> Left<W, S> {
+        self.poller.part_from_parent();
+        self.take_all()
     }
 
     /// Whether everything that was posted or pushed so far has run.

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use reactor::own::Own;
 use reactor::{Handle, Watch};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-pub(crate) async fn tcp(io: &Handle, address: &SocketAddr) -> io::Result<Watch<OwnedFd>> {
+pub(crate) async fn tcp(io: &Handle, address: &SocketAddr) -> io::Result<Watch<Own>> {
     let socket = socket(match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -20,18 +20,18 @@ pub(crate) async fn tcp(io: &Handle, address: &SocketAddr) -> io::Result<Watch<O
     connected(Watch::new(io, socket), begun).await
 }
 
-pub(crate) async fn unix(io: &Handle, path: &Path) -> io::Result<Watch<OwnedFd>> {
+pub(crate) async fn unix(io: &Handle, path: &Path) -> io::Result<Watch<Own>> {
     let socket = socket(AddressFamily::UNIX)?;
     let begun = net::connect(&socket, &SocketAddrUnix::new(path)?);
     connected(Watch::new(io, socket), begun).await
 }
 
-fn socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+fn socket(family: AddressFamily) -> Result<Own, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    net::socket_with(family, SocketType::STREAM, flags, None)
+    net::socket_with(family, SocketType::STREAM, flags, None).map(Own::from)
 }
 
-async fn connected(watch: Watch<OwnedFd>, begun: Result<(), Errno>) -> io::Result<Watch<OwnedFd>> {
+async fn connected(watch: Watch<Own>, begun: Result<(), Errno>) -> io::Result<Watch<Own>> {
     match begun {
         Ok(()) => Ok(watch),
         Err(Errno::INPROGRESS) => {

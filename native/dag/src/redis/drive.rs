@@ -6,11 +6,11 @@
 
 use std::future::{Future, poll_fn};
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use reactor::own::Own;
 use reactor::{Handle, Sleep, Watch, clock};
 
 use crate::redis::config::{Address, Config};
@@ -59,7 +59,7 @@ pub(crate) async fn drive(link: Arc<Link>, io: Handle) {
 struct Connection<'a> {
     link: &'a Link,
     io: &'a Handle,
-    socket: Watch<OwnedFd>,
+    socket: Watch<Own>,
     wire: Wire,
     out: Vec<u8>,
     sent: usize,
@@ -266,7 +266,7 @@ impl<'a> Connection<'a> {
 
 /// A connected socket. Of several addresses each has its share of the time, and the first that
 /// answers is taken.
-async fn socket(link: &Link, io: &Handle) -> Result<Watch<OwnedFd>, Failure> {
+async fn socket(link: &Link, io: &Handle) -> Result<Watch<Own>, Failure> {
     let timeout = link.config.timeout;
     let addresses = match &link.config.address {
         Address::Unix(path) => {

@@ -3,8 +3,8 @@
 //! Thread: the loop's. Never: blocks; keeps decrypted bytes back: the socket says nothing of them.
 
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 
+use reactor::own::Own;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ClientConnection;
@@ -19,7 +19,7 @@ pub(crate) enum Wire {
 }
 
 /// A socket that never blocks.
-struct Socket<'a>(&'a OwnedFd);
+struct Socket<'a>(&'a Own);
 
 impl Read for Socket<'_> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
@@ -59,7 +59,7 @@ impl Wire {
     }
 
     /// Takes some of the bytes; all that was taken leaves with `push`.
-    pub fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+    pub fn send(&mut self, socket: &Own, bytes: &[u8]) -> io::Result<usize> {
         if let Wire::Plain = self {
             return Socket(socket).write(bytes);
         }
@@ -71,7 +71,7 @@ impl Wire {
     }
 
     /// Sends what was taken; an error, `WouldBlock` too, while there is more.
-    pub fn push(&mut self, socket: &OwnedFd) -> io::Result<()> {
+    pub fn push(&mut self, socket: &Own) -> io::Result<()> {
         if let Wire::Tls(connection) = self {
             while connection.wants_write() {
                 connection.write_tls(&mut Socket(socket))?;
@@ -83,7 +83,7 @@ impl Wire {
     /// Appends what has come to `input` after `filled`. `false`: the server has closed.
     pub fn receive(
         &mut self,
-        socket: &OwnedFd,
+        socket: &Own,
         input: &mut Vec<u8>,
         filled: &mut usize,
     ) -> io::Result<bool> {

@@ -287,7 +287,7 @@ fn check_closed<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) ->
 }
 
 fn after_fork<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'py> {
-    core.part_from_parent(args.py())?;
+    core.part_from_parent(args.py());
     Ok(Obj::none(args.py()))
 }
 

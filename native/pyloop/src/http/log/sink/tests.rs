@@ -184,7 +184,7 @@ fn a_descriptor_that_does_not_block_is_waited_for() {
 /// The child of a fork has no thread that would give the lock back.
 #[test]
 fn a_child_waits_for_no_lock_of_its_parent() {
-    pyrt::fork::watch();
+    pyrt::fork::watch(|_| ());
     let (sink, _reader) = piped(Shape::Text);
     let shared = Arc::clone(&sink.shared);
     let (held, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
