@@ -102,8 +102,6 @@ def _octal(text: str) -> int:
 async def main(app: Any, options: Options) -> None:
     server = Server(app, options)
     await server.start()
-    for address in server.addresses:
-        say(f"serving on {address_text(address, options.certificate is not None)}")
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
@@ -116,6 +114,9 @@ async def main(app: Any, options: Options) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping)
+    # Whoever reads this may send a signal at once.
+    for address in server.addresses:
+        say(f"serving on {address_text(address, options.certificate is not None)}")
     await stop.wait()
     await server.stop()
 

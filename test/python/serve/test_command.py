@@ -97,6 +97,8 @@ def test_what_can_not_be_served_is_told_in_a_sentence(command, folder, arguments
     )
     assert done.returncode == 1
     assert said in done.stderr
+    # An application that raises is told with its place.
+    assert ("Traceback" in done.stderr) == arguments[0].startswith("broken")
 
 
 @pytest.mark.parametrize(
@@ -133,6 +135,29 @@ def test_a_port_in_use_is_told_once(command, folder, arguments):
         )
     assert done.returncode == 1
     assert done.stderr.endswith(f"can't listen on 127.0.0.1:{port}: Address already in use\n")
+
+
+HANGING_APP = """
+import asyncio
+
+async def app(scope, receive, send):
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await asyncio.get_running_loop().create_future()
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--workers", "2"]])
+def test_a_signal_ends_an_application_whose_shutdown_hangs(served, folder, arguments):
+    (folder / "hanging_app.py").write_text(HANGING_APP)
+    options = ["--stop-timeout", "0.1", *arguments]
+    with served(folder, "hanging_app:app", *options) as (_, process):
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read()
+        process.wait()
+    assert process.returncode == 0
+    assert "the application did not end its lifespan" in rest
 
 
 LOGGING_APP = """
