@@ -23,6 +23,7 @@
     stopping_lets_requests_be_answered/1,
     stopping_without_a_limit_lets_requests_be_answered/1,
     stopping_in_a_hurry_ends_requests/1,
+    a_lifespan_that_does_not_end_is_left/1,
     stopping_the_application_stops_servers/1,
     stopping_the_application_lets_requests_be_answered/1,
     a_unix_socket_is_served_and_removed/1,
@@ -295,6 +296,19 @@ stopping_in_a_hurry_ends_requests(_Config) ->
     ?assertMatch({500, _, _}, py_http:response(Socket)),
     ?assert(py_http:is_closed(Socket)),
     ok = py_test:message(<<"lifespan.shutdown">>).
+
+a_lifespan_that_does_not_end_is_left(_Config) ->
+    {Server, Port} = serve("py_asgi_apps:never_shut", #{stop_timeout => 50}),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{to => self()}}),
+    try
+        true = register(py_asgi_test, self()),
+        ?assertEqual(ok, py_asgi:stop(Server)),
+        ok = py_test:message(<<"hangs">>),
+        _ = logged(<<"did not end its lifespan within">>),
+        ?assert(refuses(Port))
+    after
+        ok = logger:remove_handler(?MODULE)
+    end.
 
 stopping_the_application_stops_servers(_Config) ->
     {_, Port} = serve(#{stop_timeout => 0}),

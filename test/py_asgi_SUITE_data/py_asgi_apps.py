@@ -111,6 +111,14 @@ def make_hanging():
     return hanging
 
 
+async def never_shut(scope, receive, send):
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    tell("hangs")
+    await asyncio.get_running_loop().create_future()
+
+
 starts: list[int] = []
 
 

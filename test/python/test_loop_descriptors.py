@@ -179,6 +179,8 @@ def test_a_connection_has_one_socket_object_whoever_asks_meanwhile(
             await loop.sock_sendall(client, word)
             assert await loop.sock_recv(client, 100) == word
         monkeypatch.undo()
+        if isinstance(loop, erlang.ErlangEventLoop):
+            assert isinstance(asked[0], Nosy)
         asked.clear()
         server.close()
         protocols[0].transport.close()

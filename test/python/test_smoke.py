@@ -1,8 +1,10 @@
 """The small set that runs on every Python: the package as a wheel has it, outside a node."""
 
+import ast
 import asyncio
 import math
 import pathlib
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -73,6 +75,41 @@ def test_a_coroutine_runs_on_our_loop() -> None:
 def test_the_package_lists_no_trio_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trio", None)
     assert "run_trio" not in dir(erlang)
+
+
+NESTED = """
+import sys, threading
+from erlang import _native
+
+deep = []
+for _ in range(900):
+    deep = [deep]
+data = b"\\x83" + b"l\\0\\0\\0\\1" * 1000 + b"j" * 1001
+said = []
+
+def convert():
+    for function, value in (_native.term_to_bytes, deep), (_native.bytes_to_term, data):
+        try:
+            function(value)
+        except RecursionError as error:
+            said.append(str(error))
+    said.append(_native.bytes_to_term(_native.term_to_bytes([1, [2]])))
+
+threading.stack_size(int(sys.argv[1]) << 10)
+thread = threading.Thread(target=convert)
+thread.start()
+thread.join()
+print(said)
+"""
+
+
+@pytest.mark.parametrize("kilobytes", [64, 128, 256])
+def test_nesting_does_not_overflow_the_stack_of_a_small_thread(kilobytes: int) -> None:
+    command = [sys.executable, "-P", "-c", NESTED, str(kilobytes)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    deep, deeper, rest = ast.literal_eval(ended.stdout)
+    assert (deep, deeper, rest) == ("nested too deeply", "nested too deeply", [1, [2]])
 
 
 def test_the_package_lists_what_it_has() -> None:

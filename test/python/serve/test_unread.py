@@ -47,9 +47,9 @@ def test_a_client_that_does_not_read_a_file_is_left(our_host, narrow, tmp_path):
             _, writer = await narrow(peer.port)
             writer.write(GET)
             error = await app.ended
-            writer.close()
             while peer.server.info()["connections"]:
                 await asyncio.sleep(0)
+            writer.close()
             return error
 
     # Where the file goes as a body the send returns, as for any body.
