@@ -57,7 +57,7 @@ a_runner_that_dies_without_a_count_is_a_failure() {
 }
 
 no_test_counted_is_a_failure() {
-    for no_test_kind in dev rust ct python cpython elixir; do
+    for no_test_kind in dev rust ct python cpython elixir zoo; do
         same "0 1 0" "$(outcome "$no_test_kind" 0 'something else
 was printed')"
     done
