@@ -19,6 +19,7 @@ dev_zoo() {
             ;;
         *) usage_error "./dev zoo takes packages, frameworks, forks or table" ;;
     esac
+    [ "$zoo_kind" = forks ] || zoo_check_names
     # What is tried is behaviour, not speed.
     [ "$opt_release" = yes ] || profile=dev
     prepare_node zoo
@@ -87,6 +88,13 @@ zoo_install_wheel() {
 stop_with() {
     printf 'dev: %s\n' "$*" >&2
     exit 3
+}
+
+zoo_check_names() {
+    for zoo_name in $zoo_names; do
+        grep -q "^$zoo_name " "test/zoo/$zoo_kind.txt" ||
+            usage_error "there is no '$zoo_name' in test/zoo/$zoo_kind.txt"
+    done
 }
 
 zoo_is_wanted() {
@@ -227,7 +235,12 @@ zoo_try_frameworks() {
             *:0 | uvicorn:143 | wheel:143) ;;
             *) zoo_told="failed: it ended with $zoo_status; the client: ${zoo_told:-no answer}" ;;
         esac
-        echo "zoo $zoo_server ${zoo_told:-failed: the client did not end}"
+        case $zoo_told in
+            ok | failed*) ;;
+            # The last line of a traceback, or nothing.
+            *) zoo_told="failed: ${zoo_told:-the client did not end}" ;;
+        esac
+        echo "zoo $zoo_server $zoo_told"
     done
 }
 

@@ -22,6 +22,7 @@ what_it_does_not_know() {
     says 2 "--sanitize thread is for crates" test --sanitize thread test/python/test_smoke.py
     says 2 "there is no benchmark 'nothing'" bench nothing
     says 2 "soak takes a number, not 'many'" soak many
+    says 2 "there is no 'nunpy' in test/zoo/packages.txt" zoo packages numpy nunpy
     says 2 "soak http takes a number and node, wheel, uvloop or asyncio, not 'nowhere'" soak http 10 nowhere
 }
 

@@ -56,6 +56,24 @@ a_failed_step_fails_the_zoo() {
     contains "$said" "call failed: why;stop failed: exit code 7"
 }
 
+# The client of the frameworks ends with a traceback: its last line is neither `ok` nor `failed`.
+a_client_that_crashes_fails_the_zoo() {
+    fake_zoo
+    zoo_install() { :; }
+    zoo_free_port() { zoo_port=1; }
+    zoo_serve() { :; }
+    timeout() { echo "ModuleNotFoundError: No module named 'httpx'"; }
+    use_venv() { :; }
+    install_wheel() { :; }
+    echo "one one" >test/zoo/frameworks.txt
+    zoo_venv=$work words="frameworks$newline"
+    status=0
+    said=$(dev_zoo) || status=$?
+    contains "$said" "uvicorn failed: ModuleNotFoundError"
+    same 1 "$status"
+}
+
 prove "./dev zoo sets up without the words of ./dev test" the_zoo_needs_no_words_of_tests
 prove "what can't be installed stands in the table, and is tried again" what_is_not_installed_is_told_and_tried_again
 prove "a package that does not work is a failure of ./dev zoo" a_failed_step_fails_the_zoo
+prove "a client of the frameworks that crashes is a failure of ./dev zoo" a_client_that_crashes_fails_the_zoo
