@@ -38,7 +38,7 @@ pub enum Kind {
     Reraise,
     /// Calls `__enter__` or `__aenter__`.
     Enter,
-    /// Before Python 3.14 does so: finds `__enter__` or `__exit__`, for a `Call`.
+    /// Python 3.14: finds `__enter__` or `__exit__`, which the `Call` after it calls.
     LoadSpecial,
     /// Calls `__exit__` after an exception.
     ExitRaised,
