@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crew::sync::lock;
-use pyrt::interrupt::{Manner, Sent};
+use pyrt::interrupt::{Manner, Sent, pace};
 use pyrt::thread::{ThreadState, spawn_named};
 use pyrt::{Attached, Obj, contain};
 
@@ -17,20 +17,8 @@ use crate::ticket::{Ticket, Why};
 
 /// How long the thread stays when there is nothing to do.
 const STAYS: Duration = Duration::from_secs(1);
-/// When a job that could not be interrupted is looked at again: at first, and once it has gone on for long.
-const SOON: Duration = Duration::from_millis(1);
-const LATER: Duration = Duration::from_millis(10);
-/// For so long a job is left alone while it is in a module of the standard library that has locks.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// A task that goes on is told again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// An import that takes longer is interrupted like everything else.
-const IMPORTS: Duration = Duration::from_secs(60);
-/// Code that could not be interrupted by then is left to itself; its thread was replaced long ago.
-const LONGEST: Duration = Duration::from_secs(65);
-/// For so long an exception stays that must not stay: at first, and at most.
-const BRIEFLY: Duration = Duration::from_micros(200);
-const LESS_BRIEFLY: Duration = Duration::from_millis(5);
 /// Who has waited that long for a GIL is shut out.
 const SHUT_OUT: Duration = Duration::from_secs(5);
 
@@ -113,7 +101,7 @@ impl Stopper {
     /// The rest is to be done a little later.
     fn put_back(&self, rest: Vec<Order>) {
         if let Some(youngest) = rest.iter().map(|order| order.since.elapsed()).min() {
-            std::thread::sleep((youngest / 8).clamp(SOON, LATER));
+            std::thread::sleep(pace::next_try(youngest));
             let mut work = lock(&self.work);
             rest.into_iter().for_each(|order| work.add(order));
         }
@@ -194,8 +182,7 @@ fn stop_all(interp: &Arc<Interp>, orders: &mut Vec<Order>) {
         orders.retain_mut(|order| !order.carry_out(py, interp, &class));
         let briefly = orders.iter().filter(|order| order.sent_briefly);
         if let Some(oldest) = briefly.map(|order| order.since.elapsed()).max() {
-            let pause = (oldest / 64).clamp(BRIEFLY, LESS_BRIEFLY);
-            py.detach(|| std::thread::sleep(pause));
+            py.detach(|| std::thread::sleep(pace::take_back_after(oldest)));
             orders.retain_mut(|order| order.is_untold(py, &class));
         }
     });
@@ -205,11 +192,7 @@ impl Order {
     /// `false`: not yet, or it remains to be seen.
     fn carry_out(&mut self, py: Attached<'_>, interp: &Interp, class: &Obj<'_>) -> bool {
         let age = self.since.elapsed();
-        let manner = Manner {
-            patient: age < PATIENCE,
-            imports: age > IMPORTS,
-            briefly: false,
-        };
+        let manner = Manner::at(age);
         let done = match self.what.clone() {
             What::Job(ticket) => self.stop_job(py, interp, class, &ticket, manner),
             What::Unheard(event_loop) => self.stop_task(py, &event_loop, manner),
@@ -218,7 +201,8 @@ impl Order {
                 true
             }
         };
-        done || age > LONGEST
+        // Its thread was replaced long ago.
+        done || pace::is_given_up(age)
     }
 
     /// Raises in the job's thread if the job is the innermost one there; one with another on top is told

@@ -21,6 +21,7 @@ const GOES_ON: bool = crate::BUILT_FOR.1 >= 13;
 
 mod frame;
 mod opcode;
+pub mod pace;
 mod place;
 mod rest;
 mod world;

@@ -6,23 +6,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyrt::interrupt::{Manner, Sent, Spot};
+use pyrt::interrupt::{Manner, Sent, Spot, pace};
 use pyrt::{Attached, Kept, PyResult, call};
 
 use super::queue::{Item, Queue};
-
-/// When a function that could not be interrupted is looked at again: at first, and after a while.
-const SOON: Duration = Duration::from_millis(1);
-const LATER: Duration = Duration::from_millis(10);
-/// For so long it is left alone while it is in a module of the standard library that has locks.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// An import that takes longer is interrupted.
-const IMPORTS: Duration = Duration::from_secs(60);
-/// What could not be interrupted by then is left to itself.
-const LONGEST: Duration = Duration::from_secs(65);
-/// For so long an exception stays that must not stay: at first, and at most.
-const BRIEFLY: Duration = Duration::from_micros(200);
-const LESS_BRIEFLY: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 enum State {
@@ -102,7 +89,7 @@ impl Stopping {
         let age = since.elapsed();
         match self.raise(py, age) {
             Ok(true) => None,
-            Ok(false) => (age < LONGEST).then(|| (age / 8).clamp(SOON, LATER)),
+            Ok(false) => (!pace::is_given_up(age)).then(|| pace::next_try(age)),
             Err(error) => {
                 error.unraisable(c"the end of a graph");
                 None
@@ -113,17 +100,11 @@ impl Stopping {
     /// Whether there is nothing left to do.
     fn raise<'py>(&self, py: Attached<'py>, age: Duration) -> PyResult<'py, bool> {
         let class = call::import_c(py, c"erlang._errors")?.getattr_c(c"Cancelled")?;
-        let manner = Manner {
-            patient: age < PATIENCE,
-            imports: age > IMPORTS,
-            briefly: false,
-        };
-        Ok(match self.0.spot.interrupt(py, &class, manner) {
+        Ok(match self.0.spot.interrupt(py, &class, Manner::at(age)) {
             None | Some(Sent::Yes) => true,
             Some(Sent::No) => false,
             Some(Sent::Briefly) => {
-                let pause = (age / 64).clamp(BRIEFLY, LESS_BRIEFLY);
-                py.detach(|| std::thread::sleep(pause));
+                py.detach(|| std::thread::sleep(pace::take_back_after(age)));
                 !self.0.spot.take_back(py, &class)
             }
         })
