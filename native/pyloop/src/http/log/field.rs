@@ -36,7 +36,7 @@ pub enum Field {
 }
 
 /// Names and what they stand for. The short ones are those of gunicorn.
-pub const NAMES: [(&str, Field); 34] = [
+pub const NAMES: &[(&str, Field)] = &[
     ("host", Field::Host),
     ("h", Field::Host),
     ("port", Field::Port),
@@ -74,7 +74,7 @@ pub const NAMES: [(&str, Field); 34] = [
 ];
 
 /// Names of fields that are headers of the request.
-pub const HEADERS: [(&str, &str); 5] = [
+pub const HEADERS: &[(&str, &str)] = &[
     ("referer", "referer"),
     ("f", "referer"),
     ("user_agent", "user-agent"),

@@ -15,8 +15,8 @@ const COMMON: &str = r#"%(host)s - - [%(time)s] "%(request)s" %(status)s %(b)s"#
 /// The same where the time of a line is known.
 const UNTIMED: &str = r#"%(client)s - "%(request)s" %(status)s"#;
 
-/// The members of a JSON line.
-const JSON: [(&str, &str); 13] = [
+/// The members of a JSON line, and the fields they have.
+pub const JSON: &[(&str, &str)] = &[
     ("time", "iso_time"),
     ("client", "host"),
     ("port", "port"),
@@ -59,7 +59,7 @@ pub struct Plan {
 #[derive(Clone, Copy)]
 pub struct Outcome {
     pub status: u16,
-    /// Of the body.
+    /// Of the body of the response.
     pub bytes: u64,
 }
 

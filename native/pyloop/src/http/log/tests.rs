@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 use super::entry::{Asked, Client, Entry};
-use super::plan::{LINE, Outcome, Plan};
+use super::field;
+use super::plan::{JSON, LINE, Outcome, Plan};
 use super::stamp::{Moment, Stamp};
 use crate::http::head::{self, Limits, MOST_HEADERS};
 
@@ -146,6 +147,22 @@ fn a_format_that_can_not_be_read_is_told_in_a_sentence() {
     assert!(error("100% %(status)s").contains("or is doubled"));
     assert!(error("%(status").contains("or is doubled"));
     assert!(error("%(status)s\n%(host)s").contains("control characters"));
+}
+
+#[test]
+fn the_page_about_the_log_has_every_field_and_every_member() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serving-asgi.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let fields = field::NAMES.iter().map(|(name, _)| *name);
+    let headers = field::HEADERS.iter().map(|(name, _)| *name);
+    for name in fields.chain(headers).chain([field::TRACE]) {
+        assert!(page.contains(&format!("`%({name})s`")), "{name}");
+    }
+    let (_, members) = page.split_once("with the members").unwrap();
+    let (members, _) = members.split_once(';').unwrap();
+    for (member, _) in JSON {
+        assert!(members.contains(&format!("`{member}`")), "{member}");
+    }
 }
 
 /// A request of which every part is made to leave its field.
