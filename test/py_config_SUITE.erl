@@ -6,6 +6,7 @@
 -export([all/0, end_per_testcase/2]).
 -export([
     nothing_set_gives_the_defaults/1,
+    every_setting_is_documented_with_its_default/1,
     what_is_set_replaces_the_default/1,
     the_environment_of_the_application_is_read/1,
     a_bad_value_is_refused_with_a_sentence_that_names_it/1,
@@ -19,6 +20,7 @@
 all() ->
     [
         nothing_set_gives_the_defaults,
+        every_setting_is_documented_with_its_default,
         what_is_set_replaces_the_default,
         the_environment_of_the_application_is_read,
         a_bad_value_is_refused_with_a_sentence_that_names_it,
@@ -52,6 +54,22 @@ nothing_set_gives_the_defaults(_Config) ->
         },
         Config
     ).
+
+every_setting_is_documented_with_its_default(_Config) ->
+    {ok, Page} = file:read_file(filename:join(py_test:root(), "docs/getting-started.md")),
+    [_, Section | _] = binary:split(Page, [<<"\n## Configuration\n">>, <<"\n## Where to go on\n">>], [global]),
+    {match, Rows} = re:run(Section, "^\\| `(\\w+)` \\| ([^|]*) \\|", [
+        global, multiline, {capture, all_but_first, binary}
+    ]),
+    Documented = maps:from_list([{binary_to_atom(Key), Default} || [Key, Default] <- Rows]),
+    Defaults = py_config:defaults(),
+    ?assertEqual(lists:sort(maps:keys(Defaults)), lists:sort(maps:keys(Documented))),
+    %% Without a default, the page says what happens then.
+    Known = maps:filter(fun(_, Default) -> Default =/= undefined end, Defaults),
+    ?assertEqual(maps:map(fun(_, Default) -> shown(Default) end, Known), maps:with(maps:keys(Known), Documented)).
+
+shown(Number) when is_integer(Number) -> integer_to_binary(Number);
+shown(Term) -> py_text:format("`~0tp`", [Term]).
 
 what_is_set_replaces_the_default(_Config) ->
     {ok, Config} = py_config:check([{num_workers, 9}, {call_timeout, infinity}, {driver, beam}]),
