@@ -27,9 +27,9 @@ init_per_suite(Config) -> py_test:start(Config).
 end_per_suite(_Config) -> py_test:stop().
 
 a_node_that_does_not_read_holds_up_nobody_else(_Config) ->
-    Port = free_port(),
-    Ours = distributed(Port, "true"),
-    [Stuck, Good] = [distributed(Port, "false") || _ <- [1, 2]],
+    Port = py_test:free_port(),
+    Ours = py_test:distributed_peer(Port, true),
+    [Stuck, Good] = [py_test:distributed_peer(Port, false) || _ <- [1, 2]],
     try
         ok = peer:call(Ours, ?MODULE, start, [], 60_000),
         Node = peer:call(Ours, erlang, node, []),
@@ -60,7 +60,7 @@ a_node_that_does_not_read_holds_up_nobody_else(_Config) ->
     end.
 
 a_node_that_cannot_be_reached_costs_one_line(_Config) ->
-    Ours = distributed(free_port(), "true"),
+    Ours = py_test:distributed_peer(py_test:free_port(), true),
     try
         ok = peer:call(Ours, ?MODULE, start, [], 60_000),
         Lines = peer:call(Ours, ?MODULE, flood, [nowhere, 'nowhere@127.0.0.1'], 60_000),
@@ -221,22 +221,3 @@ last(Ref) ->
         {py_stream, Ref, {data, _}} -> last(Ref);
         {py_stream, Ref, Last} -> Last
     end.
-
-%% A node that finds others by a port they agree on; one of them listens.
-distributed(Port, Listens) ->
-    Args = ["-start_epmd", "false", "-erl_epmd_port", integer_to_list(Port), "-dist_listen", Listens],
-    {ok, Peer, _} = peer:start(#{
-        name => peer:random_name(),
-        host => "127.0.0.1",
-        longnames => true,
-        connection => standard_io,
-        args => Args ++ py_test:paths(),
-        wait_boot => 20_000
-    }),
-    Peer.
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.

@@ -158,8 +158,8 @@ nested(Leader) ->
     ?assertMatch({<<"from Erlang\nfrom Python\n">>, _}, all_read(Leader, 2)).
 
 a_group_leader_may_be_on_another_node(_Config) ->
-    Port = free_port(),
-    [Near, Far] = Peers = [distributed(Port, Listens) || Listens <- ["true", "false"]],
+    Port = py_test:free_port(),
+    [Near, Far] = Peers = [py_test:distributed_peer(Port, Listens) || Listens <- [true, false]],
     try
         {ok, _} = peer:call(Near, application, ensure_all_started, [erlang_python]),
         Node = peer:call(Near, erlang, node, []),
@@ -293,17 +293,3 @@ warnings() ->
         {warning, Text} -> [Text | warnings()]
     after 0 -> []
     end.
-
-%% A node that finds others by a port they agree on; one of them listens.
-distributed(Port, Listens) ->
-    Args = ["-start_epmd", "false", "-erl_epmd_port", integer_to_list(Port), "-dist_listen", Listens],
-    {ok, Peer, _} = peer:start(#{
-        name => peer:random_name(), connection => standard_io, args => Args ++ py_test:paths(), wait_boot => 20_000
-    }),
-    Peer.
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.

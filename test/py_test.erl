@@ -9,7 +9,7 @@
 -export([reason/1, collect_if_free_threaded/0, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
 -export([holding_gil/1, begun/1, ended/1, occupy/2, release/1, pool_threads/1, workers/1]).
--export([peer/1, peer/2, stop_peer/1, run_node/2, run_program/3, paths/0]).
+-export([peer/1, peer/2, distributed_peer/2, free_port/0, stop_peer/1, run_node/2, run_program/3, paths/0]).
 
 %% No event of ours takes longer than this on a machine that works.
 -define(PATIENCE, 20_000).
@@ -254,6 +254,34 @@ peer(Settings, Env) ->
     ok = peer:call(Peer, application, load, [erlang_python]),
     [ok = peer:call(Peer, application, set_env, [erlang_python, K, V]) || {K, V} <- Settings],
     Peer.
+
+%% A node that other such nodes can connect to, without epmd and whatever the machine is called. They agree on a port;
+%% one of them listens there.
+-spec distributed_peer(inet:port_number(), Listens :: boolean()) -> pid().
+distributed_peer(Port, Listens) ->
+    Args = [
+        ["-start_epmd", "false"],
+        ["-erl_epmd_port", integer_to_list(Port)],
+        ["-dist_listen", atom_to_list(Listens)],
+        paths()
+    ],
+    {ok, Peer, _Node} = peer:start(#{
+        name => peer:random_name(),
+        host => "127.0.0.1",
+        longnames => true,
+        connection => standard_io,
+        args => lists:append(Args),
+        wait_boot => 20_000
+    }),
+    Peer.
+
+%% A port of this machine that nobody listens on.
+-spec free_port() -> inet:port_number().
+free_port() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Port.
 
 -spec stop_peer(pid()) -> ok.
 stop_peer(Peer) -> peer:stop(Peer).
