@@ -54,6 +54,9 @@ sort_words() {
     done <<WORDS
 $words
 WORDS
+    case ${want_case:+$want_suites} in
+        *' '*) usage_error "one case at a time, and no other suite beside it" ;;
+    esac
     [ -n "$want" ] || want='dev rust ct python cpython elixir'
 }
 

@@ -20,6 +20,8 @@ what_it_does_not_know() {
     says 2 "--sanitize needs address or thread" test --sanitize
     says 2 "--sanitize takes address or thread, not 'memory'" test --sanitize memory
     says 2 "--sanitize thread is for crates" test --sanitize thread test/python/test_smoke.py
+    says 2 "one case at a time, and no other suite beside it" test py_config_SUITE:a py_config_SUITE:b
+    says 2 "one case at a time, and no other suite beside it" test py_config_SUITE:a py_error_SUITE
     says 2 "there is no benchmark 'nothing'" bench nothing
     says 2 "soak takes a number, not 'many'" soak many
     says 2 "there is no 'nunpy' in test/zoo/packages.txt" zoo packages numpy nunpy
