@@ -42,6 +42,8 @@ opt_release=no opt_shell=no opt_all=no opt_all_pythons=no opt_pythons='' words='
 . "$project/scripts/node.sh"
 # shellcheck source=scripts/zoo.sh
 . "$project/scripts/zoo.sh"
+# shellcheck source=scripts/mutants.sh
+. "$project/scripts/mutants.sh"
 
 # prove SENTENCE FUNCTION: the function runs in a subshell and stops at its first failure.
 prove() {
@@ -87,6 +89,8 @@ contains() {
 . "$here/test_words.sh"
 # shellcheck source=test/dev/test_zoo.sh
 . "$here/test_zoo.sh"
+# shellcheck source=test/dev/test_mutants.sh
+. "$here/test_mutants.sh"
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

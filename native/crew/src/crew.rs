@@ -11,8 +11,9 @@ use crate::queue::Queue;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Mutex, lock};
 
-/// A surplus thread that found nothing to do for this long ends.
-pub(crate) const SURPLUS_STAYS: Duration = Duration::from_secs(2);
+/// A surplus thread that found nothing to do for this long ends. Tests need not wait so long.
+pub(crate) const SURPLUS_STAYS: Duration =
+    Duration::from_millis(if cfg!(test) { 50 } else { 2000 });
 
 /// Asks for one more thread.
 pub type Starter = Box<dyn Fn() + Send + Sync + UnwindSafe + RefUnwindSafe>;

@@ -47,7 +47,7 @@ impl<J> Crew<J> {
     }
 
     /// Takes the lead if nobody has it, or if work waits and the leader waits for somebody else.
-    fn take_vacancy(&self, me: &Arc<Member>) -> bool {
+    pub(crate) fn take_vacancy(&self, me: &Arc<Member>) -> bool {
         let mut members = lock(&self.members);
         let seen = self.lead.see();
         let vacant = seen.is_vacant() || (seen.state() == State::Blocked && !self.queue.is_empty());
@@ -60,7 +60,7 @@ impl<J> Crew<J> {
     }
 
     /// Looks every 200 µs while work waits. `true`: took over from a leader stuck in one job.
-    fn stand_by(&self, me: &Arc<Member>) -> bool {
+    pub(crate) fn stand_by(&self, me: &Arc<Member>) -> bool {
         loop {
             let before = self.started.load(Ordering::Acquire);
             me.wait(me.signal(), Some(STANDBY_LOOKS));
@@ -80,7 +80,7 @@ impl<J> Crew<J> {
     }
 
     /// Leads from now on, unless the leader is free or this thread was promoted meanwhile.
-    fn take_over(&self, me: &Arc<Member>) -> bool {
+    pub(crate) fn take_over(&self, me: &Arc<Member>) -> bool {
         let mut members = lock(&self.members);
         let stuck = self.lead.see().state() == State::Running;
         let over = stuck && members.unlist(me);

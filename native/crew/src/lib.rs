@@ -18,6 +18,8 @@ mod meet;
 mod member;
 mod queue;
 pub mod sync;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub use crew::{Admitted, Crew, Plan, Refused, Turn};
 pub use life::{Life, Met};

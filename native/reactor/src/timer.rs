@@ -320,4 +320,65 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn the_number_of_timers_is_that_of_those_that_are_set() {
+        let mut timers = Timers::default();
+        assert_eq!((timers.len(), timers.is_empty()), (0, true));
+        let key = timers.insert(at(1), ());
+        timers.insert(at(2), ());
+        assert_eq!((timers.len(), timers.is_empty()), (2, false));
+        timers.cancel(key);
+        assert_eq!((timers.len(), timers.is_empty()), (1, false));
+    }
+
+    #[test]
+    fn the_heap_is_compacted_when_more_than_a_few_and_more_than_half_are_stale() {
+        for (set, cancelled) in [(100, 65), (129, 65), (130, 66), (140, 71)] {
+            let mut timers = Timers::default();
+            let keys: Vec<_> = (0..set).map(|n| timers.insert(at(n), n)).collect();
+            for key in &keys[1..cancelled] {
+                timers.cancel(*key);
+            }
+            assert_eq!(timers.heap.len(), keys.len(), "{set}");
+            timers.cancel(keys[cancelled]);
+            assert_eq!(timers.heap.len(), keys.len() - cancelled, "{set}");
+            assert_eq!(next_of(&mut timers), Some(at(0)));
+        }
+    }
+
+    #[test]
+    fn stale_loads_are_worth_a_sweep_when_they_are_more_than_a_few_and_more_than_half() {
+        let mut timers = Timers::default();
+        for (set, most) in [(100, 64), (128, 64), (131, 65), (200, 100)] {
+            while timers.len() < set {
+                timers.insert(at(0), ());
+            }
+            assert!(!timers.is_worth_sweeping(most), "{set}");
+            assert!(timers.is_worth_sweeping(most + 1), "{set}");
+        }
+    }
+
+    #[test]
+    fn a_sweep_leaves_a_heap_in_order() {
+        let mut next = numbers(5);
+        let mut timers = Timers::default();
+        let mut expected = Vec::new();
+        for n in 0..1000_u64 {
+            let deadline = next() % 300;
+            let key = timers.insert(at(deadline), n);
+            match n % 4 {
+                0 => assert_eq!(timers.cancel(key), Some(n)),
+                1 => {}
+                _ => expected.push((deadline, n)),
+            }
+        }
+        let swept = timers.sweep(|n| n % 4 == 1);
+        assert_eq!(swept.len(), 250);
+        assert_eq!((timers.len(), timers.heap.len()), (500, 500));
+        expected.sort_unstable();
+        let fired: Vec<_> = std::iter::from_fn(|| timers.pop_due(at(300))).collect();
+        let expected: Vec<_> = expected.into_iter().map(|(_, n)| n).collect();
+        assert_eq!(fired, expected);
+    }
 }

@@ -243,6 +243,11 @@ fn keys_that_become_one_are_named() {
         encoded("import datetime as d; x = {'2024-01-02': 1, d.date(2024, 1, 2): 2}"),
         same("'2024-01-02'")
     );
+    // Of every kind at once.
+    assert_eq!(
+        encoded("import erlang; x = {'a': 1, (1,): 2, None: 3, erlang.Atom('b'): 4, b'a': 5}"),
+        same("'a'")
+    );
     assert!(encoded("x = {'a': 1, b'b': 2, 3: 4, None: 5, (1, 2): 6}").is_ok());
 }
 
