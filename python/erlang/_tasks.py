@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import threading
-from asyncio import coroutines, events
+from asyncio import events
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -142,14 +142,6 @@ async def _end_tasks() -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=_PATIENCE)
-
-
-def describe(task: asyncio.Task[Any]) -> str:
-    """What a log says of a task that runs."""
-    coro = task.get_coro()
-    if coroutines.iscoroutine(coro):
-        return f"<{coroutines._format_coroutine(coro)}>"  # type: ignore[attr-defined]
-    return repr(task)
 
 
 async def wrap(awaitable: Awaitable[T]) -> T:

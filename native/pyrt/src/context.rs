@@ -28,6 +28,15 @@ pub fn is_empty(context: &Obj<'_>) -> bool {
     unsafe { ffi::PyObject_Size(context.as_ptr()) == 0 }
 }
 
+/// Whether a thread is in it.
+pub fn is_entered(context: &Obj<'_>) -> bool {
+    // It can be entered once only.
+    match Entered::enter(context.clone()) {
+        Ok(entered) => entered.leave().is_none(),
+        Err(_) => true,
+    }
+}
+
 /// The calling thread is in a context, until this is dropped or left.
 pub struct Entered<'py>(Option<Obj<'py>>);
 

@@ -281,15 +281,35 @@ impl Spot {
         body()
     }
 
-    /// See `Target::interrupt`. `None`: the code has ended.
-    pub fn interrupt(&self, py: Attached<'_>, class: &Obj<'_>, manner: Manner) -> Option<Sent> {
+    /// See `Target::interrupt`. `None`: the code has ended, or is no longer the one that is `meant`, which is
+    /// asked while nothing moves.
+    pub fn interrupt(
+        &self,
+        py: Attached<'_>,
+        class: &Obj<'_>,
+        manner: Manner,
+        meant: impl FnOnce() -> bool,
+    ) -> Option<Sent> {
         while_stopped(py, || {
             let mut running = self.lock();
-            let running = running.as_mut()?;
+            let running = running.as_mut().filter(|_| meant())?;
             let (target, rest) = (running.target, &mut running.rest);
             let sent = target.interrupt(py, class, manner, rest);
             running.sent |= sent != Sent::No;
             Some(sent)
+        })
+    }
+
+    /// The outermost coroutine of the code, as asyncio describes one that runs. Takes no lock that the thread
+    /// could have: without a GIL it has that of its task.
+    pub fn coroutine(&self, py: Attached<'_>) -> Option<String> {
+        if !world::can_stop() {
+            return None;
+        }
+        while_stopped(py, || {
+            let running = self.lock();
+            let frames = running.as_ref()?.target.frames(py).ok()?;
+            frames.iter().rev().find_map(Frame::coroutine)
         })
     }
 

@@ -14,7 +14,7 @@ use crew::sync::lock;
 use pyrt::interrupt::{Manner, Sent};
 use pyrt::{Attached, Obj};
 
-use super::{Loop, Waiting, helpers};
+use super::{Loop, Waiting};
 use crate::ticket::{Ticket, Why};
 use crate::{log, watch};
 
@@ -52,12 +52,18 @@ impl Loop {
     pub fn interrupt(&self, py: Attached<'_>, manner: Manner) -> Option<Sent> {
         let task = self.current_task(py)?;
         self.ticket_of(&task).filter(|ticket| ticket.must_stop())?;
+        // Without a GIL the loop runs on, and may be in another task by now.
+        let context = match pyrt::FREE_THREADED {
+            true => Some(task.call_method(c"get_context", &[]).ok()?),
+            false => None,
+        };
+        let meant = || context.as_ref().is_none_or(pyrt::context::is_entered);
         let class = self.tools.get()?.cancelled(py)?;
         let manner = Manner {
             briefly: true,
             ..manner
         };
-        self.spot.interrupt(py, &class, manner)
+        self.spot.interrupt(py, &class, manner, meant)
     }
 
     /// Takes back what was sent. `false`: it was raised.
@@ -94,11 +100,11 @@ impl Loop {
         };
         let task = self.current_task(py);
         let ticket = task.as_ref().and_then(|task| self.ticket_of(task));
-        let described = task.and_then(|task| {
-            let described = helpers(py).and_then(|it| it.call_method(c"describe", &[&task]));
-            described.ok().map(|text| text.display())
-        });
-        let what = described.unwrap_or_else(|| "A callback".to_owned());
+        let what = match (&task, self.spot.coroutine(py)) {
+            (Some(_), Some(coroutine)) => format!("<{coroutine}>"),
+            (Some(_), None) => "A task".to_owned(),
+            (None, _) => "A callback".to_owned(),
+        };
         let text = format!(
             "{what} has run for {:.3} seconds without awaiting anything: the other tasks of its event loop wait",
             took.as_secs_f64()

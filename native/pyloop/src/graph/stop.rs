@@ -100,7 +100,8 @@ impl Stopping {
     /// Whether there is nothing left to do.
     fn raise<'py>(&self, py: Attached<'py>, age: Duration) -> PyResult<'py, bool> {
         let class = call::import_c(py, c"erlang._errors")?.getattr_c(c"Cancelled")?;
-        Ok(match self.0.spot.interrupt(py, &class, Manner::at(age)) {
+        let manner = Manner::at(age);
+        Ok(match self.0.spot.interrupt(py, &class, manner, || true) {
             None | Some(Sent::Yes) => true,
             Some(Sent::No) => false,
             Some(Sent::Briefly) => {

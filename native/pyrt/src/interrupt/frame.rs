@@ -95,6 +95,21 @@ impl<'py> Frame<'py> {
         }))
     }
 
+    /// Where it is, if it is that of a coroutine.
+    pub fn coroutine(&self) -> Option<String> {
+        const COROUTINE: i64 = 0x80 | 0x100;
+        let flags = self.code.getattr_c(c"co_flags").ok()?.as_i64().ok()??;
+        if flags & COROUTINE == 0 {
+            return None;
+        }
+        let name = self.code.getattr_c(c"co_qualname").ok()?;
+        let file = self.code.getattr_c(c"co_filename").ok()?;
+        // SAFETY: I1, attached; a frame that is alive.
+        let line = unsafe { ffi::PyFrame_GetLineNumber(self.object.as_ptr().cast()) };
+        let (name, file) = (name.as_utf8().ok()?, file.as_utf8().ok()?);
+        Some(format!("{name}() running at {file}:{line}"))
+    }
+
     fn module_name(&self) -> &str {
         let name = self.module.as_ref().map(|name| name.as_utf8());
         name.and_then(Result::ok).unwrap_or_default()
