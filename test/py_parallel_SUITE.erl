@@ -118,6 +118,12 @@ a_timeout_of_parallel_is_kept_and_leaves_nothing_behind(_Config) ->
 
 %% In a node that has made none yet; a thread keeps the GIL of the main interpreter, which a new one needs.
 timeouts_are_kept_while_interpreters_start(Config) ->
+    case py:execution_mode() of
+        free_threaded -> {skip, "there is no GIL to hold"};
+        _ -> timeouts_of_first_uses(Config)
+    end.
+
+timeouts_of_first_uses(Config) ->
     Peer = py_test:peer([]),
     {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
     ok = peer:call(Peer, py_test, export_python, [proplists:get_value(data_dir, Config)]),
