@@ -8,17 +8,27 @@ use crate::server::{Numbers, Server};
 /// A kind of objects may have so many more than before: caches and names of the runtime itself.
 const SLACK: u64 = 100;
 
-/// The numbers when they do not change any more.
+/// In a node so many looks in a row must find no process less, 250 ms from one to the next: one that runs
+/// callbacks of Python stays for two seconds without work.
+const QUIET: usize = 10;
+
+/// The numbers when they do not fall any more.
 pub fn settled(server: &Server) -> io::Result<Numbers> {
     let mut numbers = server.numbers()?;
-    for _ in 0..40 {
+    let mut quiet = match numbers.contains_key("processes") {
+        true => 0,
+        false => QUIET,
+    };
+    for _ in 0..60 {
         std::thread::sleep(Duration::from_millis(250));
         let next = server.numbers()?;
         let rests = next.iter().all(|(name, number)| {
             name == "memory" || numbers.get(name).is_some_and(|before| number >= before)
         });
+        let fewer = next.get("processes") < numbers.get("processes");
+        quiet = if fewer { 0 } else { quiet + 1 };
         numbers = next;
-        if rests {
+        if rests && quiet >= QUIET {
             break;
         }
     }
