@@ -61,7 +61,9 @@ def test_each_group_measures_rows_that_have_a_goal(group: str) -> None:
     known = goals()
     assert figures
     assert set(figures) <= set(known.GOALS) | set(known.LIMITS)
-    assert all(figure >= 0 for figure in figures.values())
+    # The kernel may take memory of the tests before this one back while it is measured.
+    timed = {name: figure for name, figure in figures.items() if not name.startswith("memory")}
+    assert all(figure >= 0 for figure in timed.values()), timed
 
 
 @pytest.mark.smoke
