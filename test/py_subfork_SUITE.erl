@@ -11,6 +11,7 @@
     an_interpreter_with_an_object_of_erlang_stays/1,
     a_fork_ends_interpreters_that_nobody_uses/1,
     a_fork_is_refused_while_an_interpreter_is_used/1,
+    a_call_that_is_stopped_while_it_forks_holds_up_no_interpreter/1,
     frames_of_threads_are_those_of_one_interpreter/1,
     torch_beside_sub_interpreters_is_warned_of_once/1
 ]).
@@ -102,6 +103,19 @@ a_fork_is_refused_while_an_interpreter_is_used(Config) ->
         {ok, 3} = py:call(py_subfork, plain, [], #{}, 30_000),
         ok = py_context:stop(Ctx),
         ?assertEqual({ok, 3}, py:call(py_subfork, fork, [], #{}, 30_000))
+    end).
+
+a_call_that_is_stopped_while_it_forks_holds_up_no_interpreter(Config) ->
+    on(Config, fun() ->
+        [{error, timeout} = py:call(py_subfork, forks, [], #{}, 20 + N) || N <- lists:seq(1, 60)],
+        %% Waits while a thread forks.
+        {Pid, Monitor} = spawn_monitor(fun() ->
+            {ok, Ctx} = py_context:new(#{mode => subinterp}),
+            ok = py_context:stop(Ctx)
+        end),
+        receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why)
+        after 20_000 -> error(no_interpreter)
+        end
     end).
 
 frames_of_threads_are_those_of_one_interpreter(Config) ->

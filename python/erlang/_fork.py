@@ -47,11 +47,8 @@ def _replace(name: str) -> None:
         return
 
     def forks() -> Any:
-        _begin(f"os.{name}()")
-        try:
+        with _Fork(f"os.{name}()"):
             return original()
-        finally:
-            _node.end_fork()
 
     forks.__name__ = forks.__qualname__ = name
     forks.__doc__ = original.__doc__
@@ -63,22 +60,29 @@ def _fork_exec(original: Callable[..., int]) -> Callable[..., int]:
     def fork_exec(*args: Any) -> int:
         if len(args) <= _PREEXEC_FN or args[_PREEXEC_FN] is None:
             return original(*args)
-        _begin("subprocess with preexec_fn")
-        try:
+        with _Fork("subprocess with preexec_fn"):
             return original(*args)
-        finally:
-            _node.end_fork()
 
     return fork_exec
 
 
-def _begin(what: str) -> None:
-    if not _node.begin_fork(0) and not (_end_idle() and _node.begin_fork(_PATIENCE)):
-        raise RuntimeError(
-            f"{what} while sub-interpreters exist: the child would crash in CPython. Use the "
-            "start method 'forkserver' or 'spawn' of multiprocessing, or fork when no context is "
-            "a sub-interpreter and no py:parallel runs"
-        )
+class _Fork:
+    """No sub-interpreter is made within it. For ``with``, which a cancelled call enters and leaves
+    whole: a fork that is begun and never ended would hold up every later interpreter."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        if not _node.begin_fork(0) and not (_end_idle() and _node.begin_fork(_PATIENCE)):
+            raise RuntimeError(
+                f"{self._what} while sub-interpreters exist: the child would crash in CPython. Use "
+                "the start method 'forkserver' or 'spawn' of multiprocessing, or fork when no "
+                "context is a sub-interpreter and no py:parallel runs"
+            )
+
+    def __exit__(self, *_: object) -> None:
+        _node.end_fork()
 
 
 def _end_idle() -> bool:
