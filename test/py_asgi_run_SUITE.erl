@@ -37,7 +37,8 @@
     a_large_body_goes_both_ways/1,
     a_context_answers_too/1,
     a_pool_answers_too/1,
-    a_wsgi_application_is_asked/1
+    a_wsgi_application_is_asked/1,
+    a_module_that_is_being_imported_is_waited_for/1
 ]).
 
 -define(APP, py_asgi_requests).
@@ -402,3 +403,20 @@ a_request_knows_the_metadata_of_its_caller(_Config) ->
         {ok, Ref} = py_asgi:run_async(?APP, about, #{}, <<>>),
         ?assertEqual(Known, py_asgi:await_response(Ref, 10_000))
     end).
+
+a_module_that_is_being_imported_is_waited_for(_Config) ->
+    Test = self(),
+    Release = fun([]) ->
+        Test ! {importing, self()},
+        receive go_on -> none end
+    end,
+    ok = py:register_function(py_asgi_half, Release),
+    Import = py:spawn_call(importlib, import_module, [<<"py_asgi_half">>]),
+    Importer = receive {importing, Pid} -> Pid end,
+    {ok, Ref} = py_asgi:run_async(py_asgi_half, app, #{}, <<>>),
+    %% The loop goes on meanwhile.
+    ?assertMatch({ok, {200, _, <<"hello">>}}, py_asgi:run(?APP, hello, #{}, <<>>)),
+    Importer ! go_on,
+    ?assertEqual({ok, {200, [], <<"whole">>}}, py_asgi:await_response(Ref)),
+    _ = py:await(Import),
+    ok = py:unregister_function(py_asgi_half).

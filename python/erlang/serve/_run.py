@@ -53,6 +53,13 @@ def find(module_name: str, name: str) -> Any:
     return known[1]
 
 
+def _is_imported(name: str) -> bool:
+    module = sys.modules.get(name)
+    # As importlib sees whether another thread is still at it.
+    spec = getattr(module, "__spec__", None)
+    return module is not None and not getattr(spec, "_initializing", False)
+
+
 async def run(
     module: str,
     name: str,
@@ -63,6 +70,9 @@ async def run(
     streams: bool = False,
 ) -> tuple[Any, ...]:
     """``(status, headers, body)``; ``("broken", why)`` if the application broke the protocol."""
+    if not _is_imported(module):
+        # In a thread: the loop does not wait for an import, and half a module is never asked.
+        await asyncio.to_thread(importlib.import_module, module)
     app = find(module, name)
     scope = {**_DEFAULTS, "headers": [], **given}
     for key in ("path", "root_path"):
