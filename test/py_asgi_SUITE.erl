@@ -12,6 +12,7 @@
     a_server_is_known_by_its_name/1,
     an_application_that_does_not_start_tells_why/1,
     a_lifespan_that_hangs_is_a_timeout/1,
+    an_application_that_does_not_start_leaves_the_port_free/1,
     options_are_checked/1,
     a_port_in_use_is_an_error_whose_log_names_it/1,
     a_server_that_stops_leaves_the_unix_socket_of_its_successor/1,
@@ -119,6 +120,26 @@ an_application_that_does_not_start_tells_why(_Config) ->
 a_lifespan_that_hangs_is_a_timeout(_Config) ->
     Hanging = {factory, "py_asgi_apps:make_hanging"},
     ?assertEqual({error, timeout}, py_asgi:serve(Hanging, #{port => 0, start_timeout => 50})).
+
+an_application_that_does_not_start_leaves_the_port_free(_Config) ->
+    Listen = fun(Port) -> gen_tcp:listen(Port, [{ip, {127, 0, 0, 1}}, {reuseaddr, true}]) end,
+    {ok, Held} = Listen(0),
+    {ok, Port} = inet:port(Held),
+    ok = gen_tcp:close(Held),
+    IsFree = fun() ->
+        case Listen(Port) of
+            {ok, Socket} -> ok =:= gen_tcp:close(Socket);
+            {error, eaddrinuse} -> false
+        end
+    end,
+    Opts = #{port => Port, lifespan => on, start_timeout => 5000},
+    ?assertReason(
+        {<<"erlang.serve.LifespanFailed">>, _, _}, py_asgi:serve("py_asgi_apps:broken", Opts#{workers => 2})
+    ),
+    ok = py_test:eventually(IsFree),
+    Late = Opts#{start_timeout => 50},
+    ?assertEqual({error, timeout}, py_asgi:serve({factory, "py_asgi_apps:make_hanging"}, Late)),
+    ok = py_test:eventually(IsFree).
 
 options_are_checked(_Config) ->
     Refused = fun(Opts) ->

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -36,8 +37,10 @@ async def work(
     if directory is not None and directory not in sys.path:
         sys.path.insert(0, directory)
     made = await make(app, mounts)
-    server = Server(made, Options(fd=os.dup(fd), **options), share)
-    await server.start()
+    # Closed here if the server does not start: else nobody could listen there any more.
+    with socket.socket(fileno=os.dup(fd)) as copy:
+        server = Server(made, Options(**options), share, copy)
+        await server.start()
     worker = Worker(owner, server, app, mounts)
     try:
         await worker.run()

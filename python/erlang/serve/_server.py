@@ -36,10 +36,18 @@ FLUSH = 2.0
 class Server:
     """Serves one application on the running loop."""
 
-    def __init__(self, app: Any, options: Options | None = None, share: int | None = None) -> None:
-        """Servers with the same number as `share` have the same `fd`, and share connections."""
+    def __init__(
+        self,
+        app: Any,
+        options: Options | None = None,
+        share: int | None = None,
+        listening: socket.socket | None = None,
+    ) -> None:
+        """Servers with the same number as `share` have the same socket, and share connections.
+        `listening` stays the caller's until the server listens on it."""
         self.options = options or Options()
         self._share = share
+        self._given = listening
         self._app = as_asgi3(app)
         self._core = HttpServer()
         self._courier: _access.Courier | None = None
@@ -75,12 +83,13 @@ class Server:
     async def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         options, factory = self.options, self._core.connection
         common: dict[str, Any] = {"backlog": options.backlog, "ssl": self._secure}
+        fd = options.fd if self._given is None else self._given.detach()
         if options.uds is not None:
             with options.listening():
                 self._listener = await loop.create_unix_server(factory, options.uds, **common)
             os.chmod(options.uds, options.uds_mode)
-        elif options.fd is not None:
-            sock = self._socket(options.fd)
+        elif fd is not None:
+            sock = self._socket(fd)
             if sock.family == socket.AF_UNIX:
                 self._listener = await loop.create_unix_server(factory, sock=sock, **common)
             else:
