@@ -13,6 +13,7 @@
     an_application_that_does_not_start_tells_why/1,
     a_lifespan_that_hangs_is_a_timeout/1,
     an_application_that_does_not_start_leaves_the_port_free/1,
+    a_worker_that_no_longer_hears_is_replaced/1,
     options_are_checked/1,
     a_port_in_use_is_an_error_whose_log_names_it/1,
     a_server_that_stops_leaves_the_unix_socket_of_its_successor/1,
@@ -140,6 +141,21 @@ an_application_that_does_not_start_leaves_the_port_free(_Config) ->
     Late = Opts#{start_timeout => 50},
     ?assertEqual({error, timeout}, py_asgi:serve({factory, "py_asgi_apps:make_hanging"}, Late)),
     ok = py_test:eventually(IsFree).
+
+a_worker_that_no_longer_hears_is_replaced(_Config) ->
+    {Server, Port} = serve(#{}),
+    %% Who reads the mailbox for Python. With `py_callback' all of them end.
+    Readers = [Pid || Pid <- processes(), reads_a_mailbox(Pid)],
+    [ok = py_test:down(Pid) || Pid <- Readers],
+    ok = py_test:eventually(fun() ->
+        {ok, [#{status := Status, restarts := Restarts}]} = gen_server:call(Server, workers),
+        {up, 1} =:= {Status, Restarts}
+    end),
+    ?assertEqual(Port, py_asgi:port(Server)),
+    ?assertMatch({ok, #{workers := [#{status := up}]}}, py_asgi:info(Server)),
+    ok = py_asgi:stop(Server).
+
+reads_a_mailbox(Pid) -> {current_function, {py_mailbox, next, 2}} =:= process_info(Pid, current_function).
 
 options_are_checked(_Config) ->
     Refused = fun(Opts) ->

@@ -79,9 +79,14 @@ class Worker:
         # After the server has started: requests must not inherit this mailbox.
         box = erlang.receive()
         listens = asyncio.create_task(self._listen(box))
+        # Deaf, it could never be stopped: it ends, and another takes its place.
+        listens.add_done_callback(lambda _: self._ends.set())
         erlang.send(self._owner, ("ready", box.pid))
         try:
             await self._ends.wait()
+            if listens.done():
+                listens.result()
+                raise RuntimeError("the mailbox of this worker has ended")
         finally:
             listens.cancel()
 
