@@ -1,34 +1,29 @@
 //! What the server's process has before and after, once it is at rest.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::server::{Numbers, Server};
 
 /// A kind of objects may have so many more than before: caches and names of the runtime itself.
 const SLACK: u64 = 100;
 
-/// In a node so many looks in a row must find no process less, 250 ms from one to the next: one that runs
-/// callbacks of Python stays for two seconds without work.
-const QUIET: usize = 10;
+/// A node is given so long: a process that runs callbacks of Python stays for two seconds without work.
+const QUIET: Duration = Duration::from_millis(2500);
 
 /// The numbers when they do not fall any more.
 pub fn settled(server: &Server) -> io::Result<Numbers> {
     let mut numbers = server.numbers()?;
-    let mut quiet = match numbers.contains_key("processes") {
-        true => 0,
-        false => QUIET,
-    };
-    for _ in 0..60 {
+    let begun = Instant::now();
+    for _ in 0..40 {
         std::thread::sleep(Duration::from_millis(250));
         let next = server.numbers()?;
         let rests = next.iter().all(|(name, number)| {
             name == "memory" || numbers.get(name).is_some_and(|before| number >= before)
         });
-        let fewer = next.get("processes") < numbers.get("processes");
-        quiet = if fewer { 0 } else { quiet + 1 };
+        let quiet = !next.contains_key("processes") || begun.elapsed() >= QUIET;
         numbers = next;
-        if rests && quiet >= QUIET {
+        if rests && quiet {
             break;
         }
     }
