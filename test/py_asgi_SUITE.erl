@@ -14,6 +14,7 @@
     a_lifespan_that_hangs_is_a_timeout/1,
     an_application_that_does_not_start_leaves_the_port_free/1,
     a_worker_that_no_longer_hears_is_replaced/1,
+    a_start_that_is_cancelled_leaves_the_port_free/1,
     options_are_checked/1,
     a_port_in_use_is_an_error_whose_log_names_it/1,
     a_server_that_stops_leaves_the_unix_socket_of_its_successor/1,
@@ -156,6 +157,10 @@ a_worker_that_no_longer_hears_is_replaced(_Config) ->
     ok = py_asgi:stop(Server).
 
 reads_a_mailbox(Pid) -> {current_function, {py_mailbox, next, 2}} =:= process_info(Pid, current_function).
+
+a_start_that_is_cancelled_leaves_the_port_free(_Config) ->
+    Free = [py:await(py:async_call(py_asgi_apps, cancelled_start, [Turns])) || Turns <- lists:seq(0, 12)],
+    ?assertEqual([{ok, true} || _ <- Free], Free).
 
 options_are_checked(_Config) ->
     Refused = fun(Opts) ->

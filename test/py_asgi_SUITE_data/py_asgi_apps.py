@@ -1,9 +1,11 @@
 """Applications that the suite serves."""
 
 import asyncio
+import socket
 import time
 
 import erlang
+from erlang.serve import Options, Server
 
 
 async def respond(send, body, status=200, headers=()):
@@ -168,3 +170,21 @@ async def calls(scope, receive, send):
     else:
         value = await erlang.async_call("py_asgi_double", int(path[3]))
     await respond(send, str(value).encode())
+
+
+async def cancelled_start(turns):
+    """Whether the port of a server is free when its start was cancelled after so many turns."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = Server(no_lifespan, Options(port=port, lifespan="off"))
+    start = asyncio.create_task(server.start())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    start.cancel()
+    await asyncio.wait([start])
+    await server.stop(0.0)
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

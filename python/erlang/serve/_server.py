@@ -71,6 +71,9 @@ class Server:
                 self._start(loop, state, native)
             await self._listen(loop)
         except BaseException:
+            if self._listener is not None:
+                self._listener.close()
+                self._listener = None
             await self._lifespan.shutdown(self.options.stop_timeout)
             raise
 
@@ -83,6 +86,8 @@ class Server:
     async def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         options, factory = self.options, self._core.connection
         common: dict[str, Any] = {"backlog": options.backlog, "ssl": self._secure}
+        # What listens has an owner: cancelled while it began to, asyncio would leave it open.
+        common["start_serving"] = False
         fd = options.fd if self._given is None else self._given.detach()
         if options.uds is not None:
             with options.listening():
@@ -99,6 +104,8 @@ class Server:
                 self._listener = await loop.create_server(
                     factory, options.host, options.port, reuse_port=options.reuse_port, **common
                 )
+        with options.listening():
+            await self._listener.start_serving()
 
     def _socket(self, fd: int) -> socket.socket:
         if self._share is None:
