@@ -13,6 +13,7 @@
     an_application_that_does_not_start_tells_why/1,
     a_lifespan_that_hangs_is_a_timeout/1,
     an_application_that_does_not_start_leaves_the_port_free/1,
+    a_child_of_a_fork_keeps_no_port/1,
     a_worker_that_no_longer_hears_is_replaced/1,
     a_start_that_is_cancelled_leaves_the_port_free/1,
     options_are_checked/1,
@@ -161,6 +162,27 @@ reads_a_mailbox(Pid) -> {current_function, {py_mailbox, next, 2}} =:= process_in
 a_start_that_is_cancelled_leaves_the_port_free(_Config) ->
     Free = [py:await(py:async_call(py_asgi_apps, cancelled_start, [Turns])) || Turns <- lists:seq(0, 12)],
     ?assertEqual([{ok, true} || _ <- Free], Free).
+
+a_child_of_a_fork_keeps_no_port(_Config) ->
+    {Server, Port} = serve(#{workers => 2}),
+    {ok, Client} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
+    {ok, Child} = py:call(py_asgi_apps, forked, []),
+    try
+        ok = gen_tcp:send(Client, <<"GET /loop HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n">>),
+        ok = until_closed(Client),
+        ok = py_asgi:stop(Server),
+        {ok, Again} = py_asgi:serve("py_asgi_apps:app", #{port => Port}),
+        ok = py_asgi:stop(Again)
+    after
+        {ok, none} = py:call(os, kill, [Child, 9]),
+        {ok, _} = py:call(os, waitpid, [Child, 0])
+    end.
+
+until_closed(Socket) ->
+    case gen_tcp:recv(Socket, 0, 20_000) of
+        {ok, _} -> until_closed(Socket);
+        {error, closed} -> ok
+    end.
 
 options_are_checked(_Config) ->
     Refused = fun(Opts) ->

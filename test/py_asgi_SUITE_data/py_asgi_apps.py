@@ -1,6 +1,7 @@
 """Applications that the suite serves."""
 
 import asyncio
+import os
 import socket
 import time
 
@@ -188,3 +189,12 @@ async def cancelled_start(turns):
     except OSError:
         return False
     return True
+
+
+def forked():
+    """A child that does nothing for ten minutes."""
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+        os._exit(0)
+    return pid

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import stat
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,48 @@ if TYPE_CHECKING:
 
 App = tuple[str, str]
 
+_FAMILIES = (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX)
+
+# Where workers listen. Connections have the same address at this end.
+_addresses: list[tuple[int, Any]] = []
+
+
+def _address(sock: socket.socket) -> tuple[int, Any]:
+    name = sock.getsockname()
+    return sock.family, name if sock.family == socket.AF_UNIX else name[1]
+
+
+def _in_child() -> None:
+    """A child of a fork has no socket of a server: it would keep the port, and accept for nobody;
+    and a client would wait for it after the server has closed the connection."""
+    if not _addresses:
+        return
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if _is_served(fd):
+            # In its place, since somebody may close this number later.
+            os.dup2(nothing, fd, inheritable=False)
+    os.close(nothing)
+
+
+def _is_served(fd: int) -> bool:
+    try:
+        if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+            return False
+        sock = socket.socket(fileno=fd)
+    except OSError:
+        # That of the listing itself, or a kind that Python does not know.
+        return False
+    try:
+        return sock.family in _FAMILIES and _address(sock) in _addresses
+    except OSError:
+        return False
+    finally:
+        sock.detach()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
 
 async def work(
     owner: Pid,
@@ -36,16 +79,22 @@ async def work(
     the same `share` accept from the same socket."""
     if directory is not None and directory not in sys.path:
         sys.path.insert(0, directory)
-    made = await make(app, mounts)
-    # Closed here if the server does not start: else nobody could listen there any more.
     with socket.socket(fileno=os.dup(fd)) as copy:
-        server = Server(made, Options(**options), share, copy)
-        await server.start()
-    worker = Worker(owner, server, app, mounts)
+        address = _address(copy)
+    _addresses.append(address)
     try:
-        await worker.run()
+        made = await make(app, mounts)
+        # Closed here if the server does not start: else nobody could listen there any more.
+        with socket.socket(fileno=os.dup(fd)) as copy:
+            server = Server(made, Options(**options), share, copy)
+            await server.start()
+        worker = Worker(owner, server, app, mounts)
+        try:
+            await worker.run()
+        finally:
+            await server.stop(0.0)
     finally:
-        await server.stop(0.0)
+        _addresses.remove(address)
 
 
 async def make(app: App, mounts: list[tuple[str, App]]) -> Any:
