@@ -47,6 +47,9 @@ otherwise(Ask, Otherwise) ->
             Otherwise;
         exit:{{nodedown, _}, _} ->
             Otherwise;
+        %% It has asked another one, which ended.
+        exit:{{Why, {gen_server, call, _}}, _} when Why =:= noproc; Why =:= shutdown; Why =:= killed ->
+            Otherwise;
         %% So `gen_server:stop/1' has it.
         exit:noproc ->
             Otherwise

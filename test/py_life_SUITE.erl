@@ -15,6 +15,7 @@
     the_native_module_is_not_loaded_again/1,
     one_that_keeps_the_gil_is_told_in_the_log/1,
     every_part_of_the_tree_is_replaced/1,
+    a_process_that_leans_on_one_that_was_killed_is_an_error/1,
     stopping_and_starting_twenty_times_leaves_nothing_behind/1,
     reloading_takes_new_code/1,
     leaving_is_an_error_to_the_caller/1,
@@ -197,6 +198,24 @@ every_part_of_the_tree_is_replaced(Config) ->
 %% The children of the tree that are processes; what only sets something up is none.
 ids() ->
     [Id || {Id, Pid, _, _} <- lists:reverse(supervisor:which_children(erlang_python_sup)), is_pid(Pid)].
+
+a_process_that_leans_on_one_that_was_killed_is_an_error(Config) ->
+    Peer = new_node([], Config),
+    ok = peer:call(Peer, py, register_function, [life_kept, erlang, length]),
+    ?assertEqual({error, not_running}, peer:call(Peer, erlang, apply, [fun bound_without_a_registry/0, []], 60_000)),
+    ok = peer:call(Peer, py_test, eventually, [fun all_works/0], 60_000),
+    py_test:stop_peer(Peer).
+
+bound_without_a_registry() ->
+    Registry = whereis(py_registry),
+    true = erlang:suspend_process(Registry),
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({gave, py:with_context(fun() -> bound end)}) end),
+    ok = py_test:eventually(fun() -> process_info(Registry, message_queue_len) =/= {message_queue_len, 0} end),
+    true = exit(Registry, kill),
+    receive
+        {'DOWN', Monitor, process, Pid, {gave, Given}} -> Given;
+        {'DOWN', Monitor, process, Pid, Why} -> {exit, Why}
+    end.
 
 parts(List, Size) when length(List) =< Size -> [List];
 parts(List, Size) ->
