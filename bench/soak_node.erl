@@ -17,10 +17,13 @@ serve(Opts) ->
     {ok, Server} = py_asgi:serve(<<"soak_app:app">>, Opts),
     py_asgi:port(Server).
 
-%% What the emulator has.
+%% What the emulator has. Processes that run functions for Python come and go by the dozen: some are kept ready, and an
+%% idle one stays for two seconds.
 numbers([]) ->
     #{
-        processes => erlang:system_info(process_count),
+        processes => length([Pid || Pid <- processes(), not is_executor(Pid)]),
         ports => erlang:system_info(port_count),
         atoms => erlang:system_info(atom_count)
     }.
+
+is_executor(Pid) -> {initial_call, {py_executor, init, 1}} =:= process_info(Pid, initial_call).

@@ -147,8 +147,9 @@ an_application_that_does_not_start_leaves_the_port_free(_Config) ->
 a_worker_that_no_longer_hears_is_replaced(_Config) ->
     {Server, Port} = serve(#{}),
     %% Who reads the mailbox for Python. With `py_callback' all of them end.
-    Readers = [Pid || Pid <- processes(), reads_a_mailbox(Pid)],
-    [ok = py_test:down(Pid) || Pid <- Readers],
+    Readers = fun() -> [Pid || Pid <- processes(), reads_a_mailbox(Pid)] end,
+    ok = py_test:eventually(fun() -> Readers() =/= [] end),
+    [ok = py_test:down(Pid) || Pid <- Readers()],
     ok = py_test:eventually(fun() ->
         {ok, [#{status := Status, restarts := Restarts}]} = gen_server:call(Server, workers),
         {up, 1} =:= {Status, Restarts}

@@ -1,29 +1,24 @@
 //! What the server's process has before and after, once it is at rest.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::server::{Numbers, Server};
 
 /// A kind of objects may have so many more than before: caches and names of the runtime itself.
 const SLACK: u64 = 100;
 
-/// A node is given so long: a process that runs callbacks of Python stays for two seconds without work.
-const QUIET: Duration = Duration::from_millis(2500);
-
-/// The numbers when they do not fall any more.
+/// The numbers when they do not change any more.
 pub fn settled(server: &Server) -> io::Result<Numbers> {
     let mut numbers = server.numbers()?;
-    let begun = Instant::now();
     for _ in 0..40 {
         std::thread::sleep(Duration::from_millis(250));
         let next = server.numbers()?;
         let rests = next.iter().all(|(name, number)| {
             name == "memory" || numbers.get(name).is_some_and(|before| number >= before)
         });
-        let quiet = !next.contains_key("processes") || begun.elapsed() >= QUIET;
         numbers = next;
-        if rests && quiet {
+        if rests {
             break;
         }
     }
