@@ -354,9 +354,9 @@ run_elixir() (
 )
 
 # --foreground: so that Ctrl-C reaches the runner too. A command in the background of a shell ignores SIGINT and
-# SIGQUIT, and so would all that it starts.
+# SIGQUIT, one of nohup SIGHUP, and so would all that it starts.
 limited() {
-    timeout --foreground --kill-after=30 "$runner_limit" env --default-signal=INT,QUIT "$@"
+    timeout --foreground --kill-after=30 "$runner_limit" env --default-signal=INT,QUIT,HUP "$@"
 }
 
 # counted KIND LABEL VERSION LOG COMMAND [ARG…]: a step whose tests are counted by count_KIND.

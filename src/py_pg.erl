@@ -44,7 +44,19 @@ join(Scope, Group, Pid) ->
 
 -spec leave(atom(), term(), pid()) -> ok | not_joined | {error, not_running}.
 leave(Scope, Group, Pid) ->
-    py_ask:otherwise(fun() -> pg:leave(Scope, Group, Pid) end, {error, not_running}).
+    Leave = fun() ->
+        try
+            pg:leave(Scope, Group, Pid)
+        catch
+            %% OTP 29 looks into the table of the scope first, which ends with it.
+            error:badarg:Trace ->
+                case ets:whereis(Scope) of
+                    undefined -> exit(noproc);
+                    _ -> erlang:raise(error, badarg, Trace)
+                end
+        end
+    end,
+    py_ask:otherwise(Leave, {error, not_running}).
 
 -spec members(atom(), term()) -> [pid()].
 members(Scope, Group) -> pg:get_members(Scope, Group).

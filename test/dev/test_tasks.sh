@@ -57,7 +57,7 @@ a_runner_in_a_lane_heeds_an_interrupt() {
     task runner '' shows_signals
     run_tasks 1
     same ok "$(cat "$task_dir/runner.end")"
-    same '' "$(grep -E '^(INT|QUIT) .*IGNORE' "$work/signals")"
+    same '' "$(grep -E '^(INT|QUIT|HUP) .*IGNORE' "$work/signals")"
 }
 
 a_stressed_round_is_logged_with_its_seed() {
