@@ -533,36 +533,36 @@ numbers_of_the_moment(_Config) ->
         {InFlight, Served} =:= {0, 2}
     end).
 
-%% A module of an application, with this as its answer.
-write_app(Config, Text) ->
+%% A module of an application, with this as its answer. Each case has its own: a module is imported once.
+write_app(Config, Case, Text) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "app"),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
-    Main = "from py_asgi_part import answer\n"
+    Main = "from py_asgi_part_" ++ Case ++ " import answer\n"
         "from py_asgi_apps import respond\n"
         "async def app(scope, receive, send):\n"
         "    await respond(send, answer)\n",
-    ok = file:write_file(filename:join(Dir, "py_asgi_main.py"), Main),
-    ok = file:write_file(filename:join(Dir, "py_asgi_part.py"), Text),
+    ok = file:write_file(filename:join(Dir, "py_asgi_main_" ++ Case ++ ".py"), Main),
+    ok = file:write_file(filename:join(Dir, "py_asgi_part_" ++ Case ++ ".py"), Text),
     Dir.
 
 reloading_takes_new_code_and_loses_no_connection(Config) ->
-    Dir = write_app(Config, "answer = b'first'\n"),
+    Dir = write_app(Config, "new", "answer = b'first'\n"),
     Opts = #{port => 0, app_dir => Dir, workers => 2, lifespan => off},
-    {ok, Server} = py_asgi:serve("py_asgi_main:app", Opts),
+    {ok, Server} = py_asgi:serve("py_asgi_main_new:app", Opts),
     Sockets = [py_http:connect(py_asgi:port(Server)) || _ <- lists:seq(1, 10)],
     [?assertMatch({200, _, <<"first">>}, py_http:ask(Socket, "/")) || Socket <- Sockets],
-    Dir = write_app(Config, "answer = b'the second'\n"),
+    Dir = write_app(Config, "new", "answer = b'the second'\n"),
     ok = py_asgi:reload(Server),
     [?assertMatch({200, _, <<"the second">>}, py_http:ask(Socket, "/")) || Socket <- Sockets].
 
 code_that_can_not_be_reloaded_leaves_the_old(Config) ->
-    Dir = write_app(Config, "answer = b'kept'\n"),
-    {ok, Server} = py_asgi:serve("py_asgi_main:app", #{port => 0, app_dir => Dir, lifespan => off}),
+    Dir = write_app(Config, "old", "answer = b'kept'\n"),
+    {ok, Server} = py_asgi:serve("py_asgi_main_old:app", #{port => 0, app_dir => Dir, lifespan => off}),
     Port = py_asgi:port(Server),
     {200, _, Kept} = py_http:get(Port, "/"),
-    Dir = write_app(Config, "answer = undefined_name\n"),
+    Dir = write_app(Config, "old", "answer = undefined_name\n"),
     {'NameError', _, #{formatted := Text}} = py_test:reason(py_asgi:reload(Server)),
-    ?assertMatch([_, _], binary:split(Text, <<"py_asgi_part.py">>)),
+    ?assertMatch([_, _], binary:split(Text, <<"py_asgi_part_old.py">>)),
     ?assertMatch({200, _, Kept}, py_http:get(Port, "/")).
 
 the_old_application_ends_after_its_requests(_Config) ->
