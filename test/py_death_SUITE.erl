@@ -36,9 +36,10 @@ ten_thousand_killed_callers_leave_nothing_behind(_Config) ->
     Tenths = py_test:full(1, 10),
     #{running := Running, queued := Queued, in_a_callback := Waiting} = kill(25 * Tenths, 8 * Tenths, 25 * Tenths),
     ?assertEqual({100 * Tenths, 800 * Tenths, 100 * Tenths}, {Running, Queued, Waiting}),
-    {Processes, Blocks, Memory} = state(),
     {ProcessesBefore, BlocksBefore, MemoryBefore} = Before,
-    ?assert(Processes - ProcessesBefore < 20, {Processes, ProcessesBefore}),
+    %% A process that has run functions for Python stays for two seconds.
+    ok = py_test:eventually(fun() -> erlang:system_info(process_count) - ProcessesBefore < 20 end),
+    {_, Blocks, Memory} = state(),
     ?assert(Blocks - BlocksBefore < 5_000, {Blocks, BlocksBefore}),
     ?assert(Memory - MemoryBefore < 20_000_000, {Memory, MemoryBefore}),
     ?assertEqual({ok, 3}, py:call(operator, add, [1, 2])),
