@@ -2,7 +2,8 @@
 //!
 //! A thread that may wait does so, detached, until the courier has caught up. An event loop waits
 //! for processes of this node only, which takes as long as the messages do; another node may take
-//! any time. Nobody waits for one that has taken nothing for `SILENCE`.
+//! any time. `erlang.send` gives up a node that has taken nothing for `SILENCE`; answers and items of
+//! streams wait on, since they are for this node.
 //!
 //! Thread: any that runs Python. `delivered` and `set` run on schedulers: they lock for an instant.
 
