@@ -25,8 +25,8 @@ main() ->
     %% Not halt: a node that crashes when it stops is a failure too.
     init:stop(min(Failed, 1)).
 
-%% All of them in their own order is no choice. With a seed (`./dev test --stress') it is a random one, but not within
-%% groups, whose cases may build on each other.
+%% All of them in their own order is no choice. With a seed (`./dev test --stress') it is a random one; that of the
+%% cases of a group comes from `py_test:order/0'.
 chosen(_Suite, [_ | _] = Cases) ->
     [list_to_atom(Case) || Case <- Cases];
 chosen(Suite, []) ->

@@ -9,7 +9,7 @@ all() ->
 
 groups() ->
     Cases = py_test:cases(?MODULE),
-    [{Driver, [], Cases} || Driver <- [thread, beam]].
+    [{Driver, py_test:order(), Cases} || Driver <- [thread, beam]].
 
 init_per_suite(Config) -> py_test:start(Config).
 

@@ -24,7 +24,7 @@ groups() ->
         what_others_cancel_does_not_stop_the_task_that_runs,
         an_interrupt_of_a_context_reaches_its_loop
     ],
-    [{thread, [], Cases}, {beam, [], Cases}].
+    [{Driver, py_test:order(), Cases} || Driver <- [thread, beam]].
 
 init_per_suite(Config) -> Config.
 

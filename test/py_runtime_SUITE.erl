@@ -40,7 +40,7 @@ all() ->
 groups() ->
     Loops = [Name || {Name, 1} <- ?MODULE:module_info(exports), group(Name) =:= loops],
     Models = [Name || {Name, 1} <- ?MODULE:module_info(exports), group(Name) =:= models],
-    [{thread, [], Loops}, {beam, [], Loops}, {models, [], Models}].
+    [{Name, py_test:order(), Cases} || {Name, Cases} <- [{thread, Loops}, {beam, Loops}, {models, Models}]].
 
 %% The models run loops of their own: the node's driver makes no difference to them.
 group(Name) ->

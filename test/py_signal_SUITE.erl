@@ -25,7 +25,7 @@ all() ->
 
 groups() ->
     Cases = [Name || {Name, 1} <- ?MODULE:module_info(exports), Name =/= module_info, Name =/= kill],
-    [{Driver, [], Cases} || Driver <- [thread, beam]].
+    [{Driver, py_test:order(), Cases} || Driver <- [thread, beam]].
 
 init_per_group(Driver, Config) -> [{driver, Driver} | Config].
 

@@ -4,7 +4,7 @@
 %% Process: the test's own.
 -module(py_test).
 
--export([cases/1, full/2, start/1, start_on/2, stop_driver/0, stop/0, export_python/1, add_path/1, root/0]).
+-export([cases/1, order/0, full/2, start/1, start_on/2, stop_driver/0, stop/0, export_python/1, add_path/1, root/0]).
 -export([with_numpy/1, use_venv/0, leave_venv/0]).
 -export([reason/1, collect_if_free_threaded/0, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
@@ -18,6 +18,14 @@
 -spec cases(module()) -> [atom()].
 cases(Suite) ->
     [Name || {Name, 1} <- Suite:module_info(exports)] -- [module_info, init_per_suite, end_per_suite].
+
+%% The order of the cases of a group: theirs, or a random one (`./dev test --stress').
+-spec order() -> [{shuffle, {integer(), integer(), integer()}}].
+order() ->
+    case os:getenv("PY_TEST_SEED") of
+        false -> [];
+        Seed -> [{shuffle, {list_to_integer(Seed), 1, 1}}]
+    end.
 
 %% How many of something: the second is for `./dev test --all'.
 -spec full(T, T) -> T.
