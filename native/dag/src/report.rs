@@ -52,12 +52,16 @@ impl Report {
             nodes: Vec::with_capacity(run.nodes.len()),
             error,
         };
-        report.add(run, "", run.began);
+        // Nodes, and after them those that they asked for, however many levels deep.
+        let mut left = report.add(run, "", run.began);
+        while let Some((name, inner)) = left.pop() {
+            left.append(&mut report.add(&inner, &name, run.began));
+        }
         report
     }
 
-    /// Adds the nodes of a run, and after them those that they asked for, as `asking/asked`.
-    fn add(&mut self, run: &Run, prefix: &str, began: u64) {
+    /// Adds the nodes of a run as `asking/asked`, and gives the runs of those that have asked, the last first.
+    fn add(&mut self, run: &Run, prefix: &str, began: u64) -> Vec<(Arc<str>, Arc<Run>)> {
         let base = self.nodes.len();
         let mut inner = Vec::new();
         for (index, node) in run.nodes.iter().enumerate() {
@@ -86,9 +90,8 @@ impl Report {
                 value: slot.value.clone(),
             });
         }
-        for (name, run) in inner {
-            self.add(&run, &name, began);
-        }
+        inner.reverse();
+        inner
     }
 
     pub fn node(&self, name: &str) -> Option<&NodeReport> {

@@ -118,7 +118,7 @@ pub(crate) struct NodeRun {
 type AtEnd = Box<dyn FnOnce(&Arc<Run>) + Send>;
 
 /// How many levels of nodes may ask for more: the name of a node has those of all that have asked
-/// before it, and they are dropped one inside of the other.
+/// before it, so that a report of n levels takes the square of that.
 pub(crate) const DEEPEST: usize = 1000;
 
 pub(crate) struct Run {
@@ -148,7 +148,25 @@ pub(crate) struct End {
     pub deadline: Mutex<Option<Spawned<()>>>,
 }
 
+/// One after another: dropped inside of each other, many levels need more than a small stack.
+impl Drop for Run {
+    fn drop(&mut self) {
+        let mut inner = self.take_inner();
+        while let Some(run) = inner.pop() {
+            if let Some(run) = Arc::into_inner(run) {
+                inner.append(&mut run.take_inner());
+            }
+        }
+    }
+}
+
 impl Run {
+    /// The runs of the nodes that its own have asked for.
+    fn take_inner(&self) -> Vec<Arc<Run>> {
+        let inner = |node: &NodeRun| lock(&node.slot).inner.take();
+        self.nodes.iter().filter_map(inner).collect()
+    }
+
     pub fn vertex(&self, index: usize) -> &Vertex {
         &self.graph.0.vertices[index]
     }
