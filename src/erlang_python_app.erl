@@ -1,19 +1,42 @@
-%% The application: checks the configuration, starts Python, then the tree.
+%% The application: checks the configuration, starts the tree, and Python in it, then carries out the settings.
 -module(erlang_python_app).
 
 -behaviour(application).
 
 -export([start/2, prep_stop/1, stop/1]).
 
+%% What stops the start is a sentence, without the supervisors that it came through.
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     case py_config:load() of
         {ok, #{call_timeout := Timeout} = Config} ->
             persistent_term:put(py_config, Config),
             persistent_term:put(py_call_timeout, Timeout),
-            erlang_python_sup:start_link(Config);
+            booted(erlang_python_sup:start_link(Config), Config);
         {error, Sentence} ->
             {error, Sentence}
+    end.
+
+booted({ok, Tree}, Config) ->
+    case py_boot:run(Config) of
+        ok ->
+            {ok, Tree};
+        {error, Sentence} ->
+            ok = end_tree(Tree),
+            {error, Sentence}
+    end;
+booted({error, {shutdown, {failed_to_start_child, _Id, Why}}}, Config) ->
+    booted({error, Why}, Config);
+booted({error, _} = Error, _Config) ->
+    Error.
+
+end_tree(Tree) ->
+    ok = py_runtime:refuse(),
+    Monitor = monitor(process, Tree),
+    true = unlink(Tree),
+    true = exit(Tree, shutdown),
+    receive
+        {'DOWN', Monitor, process, Tree, _} -> ok
     end.
 
 %% New work is refused from here on; what runs is told to stop when the tree ends.

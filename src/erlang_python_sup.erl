@@ -25,18 +25,14 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         worker(py_courier, []),
         worker(py_callback, [Config]),
         pool(main, Workers),
-        worker(py_redis, [Config]),
         sup(py_channel_sup, []),
         worker(py_pg, []),
         worker(py_signal, []),
         sup(py_event_loop_sup, []),
         worker(py_event_loop_pool, [Config]),
-        worker(py_output, [Config]),
-        worker(py_audit, [Config]),
         sup(py_context_sup, []),
         worker(py_subinterp_pool, [Config]),
         worker(py_bind, [Config]),
-        worker(py_preload, [Config]),
         sup(py_asgi_sup, [])
     ],
     {ok, {Flags, Children}}.

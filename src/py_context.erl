@@ -225,7 +225,7 @@ number(#{}, _Pool) -> ok.
 %% anybody else can call it: what `audit' refuses is refused from the first call on.
 ready({ok, {Pool, _Worker}} = Made, #{inherited := {Path, Converters}}) ->
     Configured = maps:with(?SETTINGS, persistent_term:get(py_config)),
-    Settings = Configured#{keyboard => py_output:has_keyboard()},
+    Settings = Configured#{keyboard => py_boot:has_keyboard()},
     Calls = [{inherit, [Path]}, {settle, [Settings, Converters]}],
     case [Error || {F, A} <- Calls, {error, Error} <- [boot(Pool, F, A)]] of
         [] ->

@@ -15,6 +15,7 @@
     the_native_module_is_not_loaded_again/1,
     one_that_keeps_the_gil_is_told_in_the_log/1,
     every_part_of_the_tree_is_replaced/1,
+    a_part_that_is_replaced_leaves_what_was_set_up_at_the_start/1,
     a_process_that_leans_on_one_that_was_killed_is_an_error/1,
     stopping_and_starting_twenty_times_leaves_nothing_behind/1,
     reloading_takes_new_code/1,
@@ -61,8 +62,7 @@ a_wrong_setting_stops_the_start_with_a_sentence(_Config) ->
     [
         begin
             Peer = py_test:peer([{Key, Value}]),
-            {error, {erlang_python, Why}} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
-            Text = lists:flatten(io_lib:format("~tp", [Why])),
+            Text = refused_start(Peer),
             [?assertNotEqual(nomatch, string:find(Text, Part), {Text, Part}) || Part <- Says],
             %% The node itself lives, and starts it once the setting is right.
             ok = peer:call(Peer, application, unset_env, [erlang_python, Key]),
@@ -78,10 +78,21 @@ a_wrong_setting_stops_the_start_with_a_sentence(_Config) ->
 
 a_module_that_cannot_be_preloaded_stops_the_start(_Config) ->
     Peer = py_test:peer([{preload, [json, there_is_no_such_module]}]),
-    {error, {erlang_python, Why}} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
-    Text = lists:flatten(io_lib:format("~tp", [Why])),
-    ?assertNotEqual(nomatch, string:find(Text, "there_is_no_such_module")),
+    Text = refused_start(Peer),
+    ?assertNotEqual(nomatch, string:find(Text, "preload of there_is_no_such_module failed. Python raised ModuleNotFoundError"), Text),
+    %% Nothing of it is left running.
+    ?assertEqual(undefined, peer:call(Peer, erlang, whereis, [erlang_python_sup])),
+    ?assertEqual({error, not_running}, peer:call(Peer, py, call, [math, sqrt, [4]])),
+    ok = peer:call(Peer, application, unset_env, [erlang_python, preload]),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    ?assertEqual({ok, 2.0}, peer:call(Peer, py, call, [math, sqrt, [4]])),
     ok = py_test:stop_peer(Peer).
+
+%% The sentence that says why.
+refused_start(Peer) ->
+    {error, {erlang_python, {Sentence, _}}} = peer:call(Peer, application, ensure_all_started, [erlang_python]),
+    ?assert(is_binary(Sentence), Sentence),
+    Sentence.
 
 %% ---- overload and replacement
 
@@ -195,9 +206,22 @@ every_part_of_the_tree_is_replaced(Config) ->
     [ok = parts_are_replaced(Some, Config) || Some <- parts(Ids, 8)],
     ok.
 
-%% The children of the tree that are processes; what only sets something up is none.
 ids() ->
-    [Id || {Id, Pid, _, _} <- lists:reverse(supervisor:which_children(erlang_python_sup)), is_pid(Pid)].
+    [Id || {Id, Pid, _, _} <- lists:reverse(supervisor:which_children(erlang_python_sup)), true = is_pid(Pid)].
+
+a_part_that_is_replaced_leaves_what_was_set_up_at_the_start(Config) ->
+    Peer = new_node([], Config),
+    ok = peer:call(Peer, py, register_function, [life_kept, erlang, length]),
+    Kept = peer:call(Peer, erlang, apply, [fun stored_and_replaced/0, []], 60_000),
+    ?assertMatch({ok, #{results := #{said := <<"kept">>}}}, Kept),
+    ok = py_test:stop_peer(Peer).
+
+%% In the store that graphs ask.
+stored_and_replaced() ->
+    Redis = fun(Words) -> py_dag:run(#{nodes => #{said => #{run => Words}}}, #{}) end,
+    {ok, _} = Redis(["SET", "life", "kept"]),
+    ok = is_replaced(py_registry),
+    Redis(["GET", "life"]).
 
 a_process_that_leans_on_one_that_was_killed_is_an_error(Config) ->
     Peer = new_node([], Config),

@@ -268,7 +268,7 @@ of_graphs() ->
                 ok = py_dag:cancel(Run)
             end)
         end,
-        [dag_default] => fun() -> ignore = py_redis:start_link(persistent_term:get(py_config)) end
+        [dag_default] => fun() -> ok = py_nif:dag_default(<<>>) end
     }.
 
 graph() ->

@@ -1,0 +1,54 @@
+%% The boot step: what the settings ask of Python and of the native library, before `application:start' returns.
+%%
+%% Process: the one that starts the application, once per start, when the whole tree is up: the modules of `preload'
+%% may use all of it. What is set here outlives every process of the tree, so a part that is replaced needs nothing of
+%% it again. To repeat it would empty the embedded store, and undo what programs have set since.
+-module(py_boot).
+
+-export([run/1, has_keyboard/0]).
+
+%% What it does for the user, and how; an error ends the start.
+-type step() :: {unicode:chardata(), fun(() -> ok | {error, py_error:reason()})}.
+
+-spec run(py_config:config()) -> ok | {error, Sentence :: binary()}.
+run(Config) ->
+    each(steps(Config)).
+
+each([]) ->
+    ok;
+each([{What, Step} | Rest]) ->
+    case Step() of
+        ok -> each(Rest);
+        {error, Why} -> {error, py_text:format("erlang_python: ~ts failed. ~ts", [What, py_error:format(Why)])}
+    end.
+
+%% In this order: the refusals come before any code of a user, and the modules of users last.
+-spec steps(py_config:config()) -> [step()].
+steps(#{redis_url := Url, audit := Events, preload := Modules} = Config) ->
+    #{log_stdout := ToLogger, asyncio_policy := Policy, slow_callback_ms := Slow} = Config,
+    [
+        {"redis_url", fun() -> py_nif:dag_default(default(Url)) end},
+        {"log_stdout", call('erlang._boot', route_output, [ToLogger])},
+        {"keeping the keyboard for Erlang", call('erlang._boot', keyboard, [has_keyboard()])},
+        {"asyncio_policy", call('erlang._boot', asyncio_policy, [Policy])},
+        {"slow_callback_ms", call('erlang._boot', slow_callback_ms, [Slow])},
+        {"audit", call('erlang._audit', install, [Events])}
+        | [{["preload of ", Module], call(importlib, import_module, [Module])} || Module <- Modules]
+    ].
+
+default(undefined) -> <<>>;
+default(Url) -> Url.
+
+call(Module, Function, Args) ->
+    fun() ->
+        %% A module stays in Python.
+        case py:call(Module, Function, Args, #{}, #{timeout => infinity, return => ref}) of
+            {ok, _} -> ok;
+            {error, _} = Error -> Error
+        end
+    end.
+
+%% Whether Erlang reads the standard input of this process: unless the node was started with `-noinput', which
+%% `-detached' is, too.
+-spec has_keyboard() -> boolean().
+has_keyboard() -> init:get_argument(noinput) =:= error.
