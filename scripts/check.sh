@@ -8,6 +8,7 @@ dev_check() {
     check_failed=0
     mkdir -p priv
     check rustfmt cargo fmt --all --check
+    check "stubs of native functions" escript scripts/check_nif.escript .
     check clippy run_clippy
     check "dialyzer (the first time it reads all of OTP)" rebar3 dialyzer
     check xref rebar3 xref
@@ -44,7 +45,7 @@ run_mypy() {
 
 run_shellcheck() {
     # Through dev, as the files of scripts/ are parts of it.
-    shellcheck -x -a dev .ci/run test/dev/run.sh
+    shellcheck -x -a dev .ci/run test/dev/run.sh test/recipes/run.sh test/recipes/*/edit.sh
 }
 
 dev_fmt() {

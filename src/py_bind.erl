@@ -149,7 +149,7 @@ handle_call(Request, _From, State) ->
 
 thread(OwnNames) ->
     #{max_queue := MaxQueue} = persistent_term:get(py_config),
-    Pool = py_nif:pool_new(1, 1, MaxQueue, OwnNames),
+    Pool = py_nif:pool_new(#{size => 1, max_threads => 1, max_queue => MaxQueue, own_namespace => OwnNames}),
     {Pool, py_nif:worker_start(Pool)}.
 
 %% A thread that has ended, or hangs in C code, is replaced: names and handle stay.

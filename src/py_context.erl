@@ -212,7 +212,7 @@ init(Opts) ->
 make(#{mode := subinterp} = Opts, MaxQueue) ->
     py_nif:subinterp_new(MaxQueue, maps:get(max_memory, Opts, 0));
 make(#{}, MaxQueue) ->
-    Pool = py_nif:pool_new(1, 1, MaxQueue, true),
+    Pool = py_nif:pool_new(#{size => 1, max_threads => 1, max_queue => MaxQueue, own_namespace => true}),
     {ok, {Pool, py_nif:worker_start(Pool)}}.
 
 name(#{name := Name}, Pool) -> py_registry:add_pool(Name, Pool);

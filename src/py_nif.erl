@@ -7,7 +7,7 @@
 -export([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -export([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
 -export([nothing/0, nothing_dirty/0, copy_fresh/1]).
--export([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
+-export([pool_new/1, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
 -export([pool_interrupt/1, worker_is_down/1]).
 -export([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -export([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
@@ -33,7 +33,7 @@
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
 -nifs([nothing/0, nothing_dirty/0, copy_fresh/1]).
--nifs([pool_new/4, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
+-nifs([pool_new/1, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
 -nifs([pool_interrupt/1, worker_is_down/1]).
 -nifs([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -nifs([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
@@ -57,11 +57,17 @@
 -type pool() :: reference().
 -type event_loop() :: reference().
 -type gather() :: reference().
+-type pool_opts() :: #{
+    size := pos_integer(),
+    max_threads := pos_integer(),
+    max_queue := pos_integer(),
+    own_namespace := boolean()
+}.
 -type worker() :: reference().
 %% What `spawn_call' and `stream_start' give out.
 -type job_ref() :: reference().
 -type op() :: 0..8.
--type flags() :: 0..15.
+-type flags() :: 0..31.
 %% A loop that Erlang drives itself.
 -type raw_loop() :: reference().
 -type event_id() :: non_neg_integer().
@@ -127,7 +133,7 @@ is_loaded() ->
     {ok, ok | {}} | {error, binary()}
 when
     Program :: binary(), Package :: binary(), N :: pos_integer().
-start(_Program, _Package, _MaxDepth, _SwitchUs, _GroupLeader) -> ?NOT_LOADED.
+start(_Program, _Package, _MaxDepth, _SwitchUs, _Leader) -> ?NOT_LOADED.
 
 -spec finish(LimitMs :: non_neg_integer()) -> boolean().
 finish(_LimitMs) -> ?NOT_LOADED.
@@ -147,11 +153,11 @@ python_version() -> ?NOT_LOADED.
 set_process(_What, _Pid) -> ?NOT_LOADED.
 
 -spec slot_new(GroupLeader :: pid()) -> slot().
-slot_new(_GroupLeader) -> ?NOT_LOADED(none).
+slot_new(_Leader) -> ?NOT_LOADED(none).
 
 %% The process of the slot has another group leader, which is of this node.
 -spec slot_leader(slot(), GroupLeader :: pid()) -> ok.
-slot_leader(_Slot, _GroupLeader) -> ?NOT_LOADED(ok).
+slot_leader(_Slot, _Leader) -> ?NOT_LOADED(ok).
 
 %% A group leader has answered a request that named it so.
 -spec printed(Leader :: reference(), Bytes :: non_neg_integer()) -> ok.
@@ -183,11 +189,10 @@ nothing() -> ?NOT_LOADED.
 nothing_dirty() -> ?NOT_LOADED.
 
 -spec copy_fresh(binary()) -> Nanoseconds :: non_neg_integer().
-copy_fresh(_Binary) -> ?NOT_LOADED.
+copy_fresh(_Bytes) -> ?NOT_LOADED.
 
--spec pool_new(Size :: N, MaxThreads :: N, MaxQueue :: N, OwnNamespace :: boolean()) -> pool() when
-    N :: pos_integer().
-pool_new(_Size, _MaxThreads, _MaxQueue, _OwnNamespace) -> ?NOT_LOADED.
+-spec pool_new(pool_opts()) -> pool().
+pool_new(_Opts) -> ?NOT_LOADED.
 
 %% An own-GIL sub-interpreter with its one thread; both belong to the calling process. 0: no bound.
 -spec subinterp_new(MaxQueue :: pos_integer(), N) -> {ok, {pool(), worker()}} | {error, binary()} when
@@ -259,18 +264,18 @@ stream(_Slot, _To, _Window, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_ru
 %% After it returned nothing is sent for the job. `shut_out', once: for seconds now a thread has kept the
 %% lock of an interpreter, so that nothing can run there.
 -spec cancel(slot(), JobId :: pos_integer()) -> ok | shut_out.
-cancel(_Slot, _JobId) -> ?NOT_LOADED.
+cancel(_Slot, _Id) -> ?NOT_LOADED.
 
 -spec cancel_ref(job_ref()) -> ok.
-cancel_ref(_Ref) -> ?NOT_LOADED.
+cancel_ref(_Reference) -> ?NOT_LOADED.
 
 %% A job that was submitted with the flag for it is cancelled when the time is up, and `{Tag, Ref, {error, timeout}}'
 %% goes to the process; for an atom in its place, a line to the log.
 -spec deadline_set(job_ref(), Milliseconds :: non_neg_integer(), To :: pid() | none, Tag :: atom()) -> ok.
-deadline_set(_Ref, _Limit, _To, _Tag) -> ?NOT_LOADED(ok).
+deadline_set(_Reference, _LimitMs, _To, _Tag) -> ?NOT_LOADED(ok).
 
 -spec stream_ack(job_ref(), pos_integer()) -> ok.
-stream_ack(_Ref, _Count) -> ?NOT_LOADED.
+stream_ack(_Reference, _Count) -> ?NOT_LOADED.
 
 %% A loop with its thread; both belong to the calling process.
 -spec loop_new(MaxQueue :: pos_integer()) -> event_loop().
@@ -289,29 +294,29 @@ pool_loop(_Pool) -> ?NOT_LOADED.
 loop_new_beam(_MaxQueue) -> ?NOT_LOADED.
 
 -spec loop_step(event_loop()) -> ok.
-loop_step(_Loop) -> ?NOT_LOADED.
+loop_step(_EventLoop) -> ?NOT_LOADED.
 
 -spec loop_close(event_loop()) -> ok.
-loop_close(_Loop) -> ?NOT_LOADED.
+loop_close(_EventLoop) -> ?NOT_LOADED.
 
 %% `{Queued, Waiting, Started}'
 -spec loop_info(event_loop()) -> {N, N, N} when N :: non_neg_integer().
-loop_info(_Loop) -> ?NOT_LOADED.
+loop_info(_EventLoop) -> ?NOT_LOADED.
 
 -spec loop_submit(slot(), Key :: term(), event_loop(), op(), flags(), payload()) ->
     JobId :: pos_integer() | refusal().
-loop_submit(_Slot, _Key, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
+loop_submit(_Slot, _Key, _EventLoop, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
 
 -spec loop_spawn(slot(), To :: pid(), Tag :: atom(), event_loop(), op(), flags(), payload()) ->
     {ok | refusal(), job_ref()}.
-loop_spawn(_Slot, _To, _Tag, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
+loop_spawn(_Slot, _To, _Tag, _EventLoop, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
 
 -spec loop_cast(slot(), event_loop(), op(), flags(), payload()) -> ok | refusal().
-loop_cast(_Slot, _Loop, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
+loop_cast(_Slot, _EventLoop, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
 
 %% `{async_result, Name, Answer}' will come to `To'.
 -spec post(slot(), pid(), term(), event_loop() | default, op(), flags(), payload()) -> ok | refusal().
-post(_Slot, _To, _Name, _Where, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
+post(_Slot, _To, _Name, _Place, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
 
 %% Called by a worker; `{async_result, Id, Answer}' goes to the process.
 -spec submit_call(any_loop(), event_id(), pid(), name(), name(), given()) -> submitted().
@@ -328,7 +333,7 @@ gather_new(_Slot, _Key, _Count, _Hasty) -> ?NOT_LOADED.
 
 %% Some of the calls; `First' is the number of the first of them, from 0 on.
 -spec gather_submit(gather(), event_loop(), flags(), First :: non_neg_integer(), [payload()]) -> ok.
-gather_submit(_Gather, _Loop, _Flags, _First, _Payloads) -> ?NOT_LOADED.
+gather_submit(_Gather, _EventLoop, _Flags, _First, _Payloads) -> ?NOT_LOADED.
 
 %% Sends the answers that are there, unless they were sent.
 -spec gather_close(gather()) -> ok.
@@ -401,7 +406,7 @@ dag_reply(_Run, _Id, _Ok, _Bytes) -> ?NOT_LOADED.
     CallId :: non_neg_integer(),
     Inputs :: [{Name :: binary(), Value :: binary()}],
     Result :: non_neg_integer().
-dag_more(_Run, _Id, _Graph, _Inputs, _Result, _Loop) -> ?NOT_LOADED.
+dag_more(_Run, _Id, _Graph, _Inputs, _Result, _EventLoop) -> ?NOT_LOADED.
 
 -spec dag_limit(AtOnce :: pos_integer()) -> dag_limit().
 dag_limit(_AtOnce) -> ?NOT_LOADED.
@@ -418,53 +423,53 @@ dag_default(_Url) -> ?NOT_LOADED.
 event_loop_new() -> ?NOT_LOADED({error, not_running}).
 
 -spec event_loop_destroy(raw_loop()) -> ok.
-event_loop_destroy(_Loop) -> ?NOT_LOADED(ok).
+event_loop_destroy(_Raw) -> ?NOT_LOADED(ok).
 
 %% A message `{select, Loop, undefined, ready_input}' to Router when there is something to do; after
 %% it `event_loop_step/1' takes what is ready and asks for the next.
 -spec event_loop_set_router(any_loop(), Router :: pid()) -> ok | gone() | {error, not_supported}.
-event_loop_set_router(_Loop, _Router) -> ?NOT_LOADED({error, not_running}).
+event_loop_set_router(_Raw, _Router) -> ?NOT_LOADED({error, not_running}).
 
 -spec event_loop_step(raw_loop()) -> {ok, New :: non_neg_integer()} | gone() | posix().
-event_loop_step(_Loop) -> ?NOT_LOADED({error, not_running}).
+event_loop_step(_Raw) -> ?NOT_LOADED({error, not_running}).
 
 -spec add_reader(raw_loop(), Fd :: integer(), event_id()) -> {ok, reference()} | gone() | posix().
-add_reader(_Loop, _Fd, _Id) -> ?NOT_LOADED({error, not_running}).
+add_reader(_Raw, _Fd, _Id) -> ?NOT_LOADED({error, not_running}).
 
 -spec add_writer(raw_loop(), Fd :: integer(), event_id()) -> {ok, reference()} | gone() | posix().
-add_writer(_Loop, _Fd, _Id) -> ?NOT_LOADED({error, not_running}).
+add_writer(_Raw, _Fd, _Id) -> ?NOT_LOADED({error, not_running}).
 
 -spec remove_reader(raw_loop(), FdRef :: reference()) -> ok | gone().
-remove_reader(_Loop, _FdRef) -> ?NOT_LOADED({error, not_running}).
+remove_reader(_Raw, _Fd) -> ?NOT_LOADED({error, not_running}).
 
 -spec remove_writer(raw_loop(), FdRef :: reference()) -> ok | gone().
-remove_writer(_Loop, _FdRef) -> ?NOT_LOADED({error, not_running}).
+remove_writer(_Raw, _Fd) -> ?NOT_LOADED({error, not_running}).
 
 -spec call_later(raw_loop(), Ms :: non_neg_integer(), event_id()) -> {ok, reference()} | gone().
-call_later(_Loop, _Ms, _Id) -> ?NOT_LOADED({error, not_running}).
+call_later(_Raw, _Ms, _Id) -> ?NOT_LOADED({error, not_running}).
 
 %% At a nanosecond of the system's monotonic clock.
 -spec call_at(raw_loop(), Deadline :: non_neg_integer(), event_id()) -> {ok, reference()} | gone().
-call_at(_Loop, _Deadline, _Id) -> ?NOT_LOADED({error, not_running}).
+call_at(_Raw, _Deadline, _Id) -> ?NOT_LOADED({error, not_running}).
 
 -spec cancel_timer(raw_loop(), TimerRef :: reference()) -> ok | gone().
-cancel_timer(_Loop, _TimerRef) -> ?NOT_LOADED({error, not_running}).
+cancel_timer(_Raw, _Timer) -> ?NOT_LOADED({error, not_running}).
 
 %% Waits for events, at most so long.
 -spec poll_events(raw_loop(), Ms :: non_neg_integer()) ->
     {ok, New :: non_neg_integer()} | gone() | posix().
-poll_events(_Loop, _Ms) -> ?NOT_LOADED({error, not_running}).
+poll_events(_Raw, _Ms) -> ?NOT_LOADED({error, not_running}).
 
 -spec get_pending(raw_loop()) -> [{event_id(), read | write | timer}].
-get_pending(_Loop) -> ?NOT_LOADED([]).
+get_pending(_Raw) -> ?NOT_LOADED([]).
 
 %% Ends a wait in `poll_events/2'.
 -spec event_loop_wakeup(raw_loop()) -> ok.
-event_loop_wakeup(_Loop) -> ?NOT_LOADED(ok).
+event_loop_wakeup(_Raw) -> ?NOT_LOADED(ok).
 
 %% `python': it runs coroutines; `raw': Erlang drives it; `gone': it was destroyed.
 -spec event_loop_kind(any_loop()) -> python | raw | gone.
-event_loop_kind(_Loop) -> ?NOT_LOADED(gone).
+event_loop_kind(_AnyLoop) -> ?NOT_LOADED(gone).
 
 %% Sockets for tests, on 127.0.0.1; 0 for any port.
 -spec create_test_udp_socket(inet:port_number()) ->
@@ -473,7 +478,7 @@ create_test_udp_socket(_Port) -> ?NOT_LOADED.
 
 -spec sendto_test_udp(Fd :: integer(), binary(), Address :: binary(), inet:port_number()) ->
     ok | {error, would_block} | posix().
-sendto_test_udp(_Fd, _Data, _Address, _Port) -> ?NOT_LOADED.
+sendto_test_udp(_Fd, _Data, _Host, _Port) -> ?NOT_LOADED.
 
 -spec recvfrom_test_udp(Fd :: integer(), Max :: non_neg_integer()) ->
     {ok, {binary(), {Address :: binary(), inet:port_number()}}} | {error, would_block} | posix().

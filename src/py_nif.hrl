@@ -1,4 +1,4 @@
-%% Numbers that both sides know: `native/nif/src/job.rs` has the same.
+%% Numbers that both sides know: `native/nif/src/numbers.rs' reads them from here.
 -define(OP_CALL, 0).
 -define(OP_EVAL, 1).
 -define(OP_EXEC, 2).

@@ -50,7 +50,9 @@ unregister(_Name) ->
 init({Name, Size}) ->
     process_flag(trap_exit, true),
     #{max_threads := MaxThreads, max_queue := MaxQueue} = persistent_term:get(py_config),
-    Pool = py_nif:pool_new(Size, max(MaxThreads, Size + 1), MaxQueue, false),
+    Pool = py_nif:pool_new(#{
+        size => Size, max_threads => max(MaxThreads, Size + 1), max_queue => MaxQueue, own_namespace => false
+    }),
     ok = add(Name, Pool),
     case Name of
         main -> py_nif:set_main_pool(Pool);

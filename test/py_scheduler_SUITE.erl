@@ -178,7 +178,7 @@ of_pools() ->
             worker_retire,
             pool_close
         ] => fun() ->
-            Pool = py_nif:pool_new(1, 1, 10, true),
+            Pool = py_nif:pool_new(#{size => 1, max_threads => 1, max_queue => 10, own_namespace => true}),
             Worker = py_nif:worker_start(Pool),
             {0, _, _, _} = py_nif:pool_info(Pool),
             _ = py_nif:pool_busy(Pool),
@@ -346,7 +346,7 @@ the_end_of_owners_keeps_no_scheduler(_Config) ->
         fun() -> gather(Loop, Payload) end,
         fun() -> py_dag:start(Graph, #{x => 4}) end,
         fun() ->
-            Pool = py_nif:pool_new(1, 1, 10, true),
+            Pool = py_nif:pool_new(#{size => 1, max_threads => 1, max_queue => 10, own_namespace => true}),
             ok = py_nif:pool_add_loop(Pool, 10),
             {Pool, py_nif:worker_start(Pool)}
         end,

@@ -91,6 +91,8 @@ contains() {
 . "$here/test_zoo.sh"
 # shellcheck source=test/dev/test_mutants.sh
 . "$here/test_mutants.sh"
+# shellcheck source=test/dev/test_check_nif.sh
+. "$here/test_check_nif.sh"
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -15,6 +15,7 @@ use crate::erts::{MsgEnv, Raw, binary_of, first_of_pair};
 use crate::event_loop::Loop;
 use crate::gather::Part;
 use crate::given::Given;
+use crate::numbers::number;
 use crate::pool::Pool;
 use crate::refs::Decodes;
 use crate::release;
@@ -24,7 +25,7 @@ use crate::ticket::Ticket;
 use crate::vars::Vars;
 use crew::sync::lock;
 
-/// What a job does. The numbers are those of `py_nif.hrl`.
+/// What a job does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
     Call,
@@ -46,49 +47,62 @@ pub enum Op {
 
 impl Op {
     pub fn from_code(code: u32) -> Option<Self> {
+        const CALL: u32 = number("OP_CALL");
+        const EVAL: u32 = number("OP_EVAL");
+        const EXEC: u32 = number("OP_EXEC");
+        const COLLECT: u32 = number("OP_COLLECT");
+        const COLLECT_EVAL: u32 = number("OP_COLLECT_EVAL");
+        const STREAM: u32 = number("OP_STREAM");
+        const STREAM_EVAL: u32 = number("OP_STREAM_EVAL");
+        const ASYNC: u32 = number("OP_ASYNC");
+        const ASYNC_COLLECT: u32 = number("OP_ASYNC_COLLECT");
         Some(match code {
-            0 => Op::Call,
-            1 => Op::Eval,
-            2 => Op::Exec,
-            3 => Op::Collect,
-            4 => Op::CollectEval,
-            5 => Op::Stream,
-            6 => Op::StreamEval,
-            7 => Op::Async,
-            8 => Op::AsyncCollect,
+            CALL => Op::Call,
+            EVAL => Op::Eval,
+            EXEC => Op::Exec,
+            COLLECT => Op::Collect,
+            COLLECT_EVAL => Op::CollectEval,
+            STREAM => Op::Stream,
+            STREAM_EVAL => Op::StreamEval,
+            ASYNC => Op::Async,
+            ASYNC_COLLECT => Op::AsyncCollect,
             _ => return None,
         })
     }
 }
 
-/// Wishes of the caller, one bit each; the numbers are those of `py_nif.hrl`.
+/// Wishes of the caller, one bit each.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Flags(pub u32);
 
 impl Flags {
+    fn has(self, bit: u32) -> bool {
+        self.0 & bit != 0
+    }
+
     /// Give an object reference, don't convert.
     pub fn return_ref(self) -> bool {
-        self.0 & 1 != 0
+        self.has(const { number("FLAG_RETURN_REF") })
     }
 
     /// The slot has something to tell about this job.
     pub fn about(self) -> bool {
-        self.0 & 4 != 0
+        self.has(const { number("FLAG_ABOUT") })
     }
 
     /// It may be given a deadline.
     pub fn timed(self) -> bool {
-        self.0 & 8 != 0
+        self.has(const { number("FLAG_TIMED") })
     }
 
     /// A module that refuses the interpreter is told as `refused`: the caller asks the main one.
     pub fn fallback(self) -> bool {
-        self.0 & 16 != 0
+        self.has(const { number("FLAG_FALLBACK") })
     }
 
     /// `{Type, Message, Map}` on an exception.
     pub fn traceback(self) -> bool {
-        self.0 & 2 != 0
+        self.has(const { number("FLAG_TRACEBACK") })
     }
 }
 

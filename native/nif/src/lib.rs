@@ -37,6 +37,7 @@ mod lanes;
 mod leader;
 mod log;
 mod nifs;
+mod numbers;
 mod out;
 mod pool;
 mod posix;

@@ -16,7 +16,7 @@ use crate::failure::BUILT_IN;
 use crate::job::TicketRef;
 use crate::leader::{self, Leader};
 use crate::refs::ObjectRef;
-use crate::resource::{PoolRef, Wish, WorkerRef};
+use crate::resource::{PoolOpts, PoolRef, WorkerRef};
 use crate::runtime::{self, Settings};
 use crate::slot::Slot;
 use crate::ticket::Why;
@@ -134,21 +134,9 @@ fn logged() -> usize {
 }
 
 #[rustler::nif]
-fn pool_new(
-    env: Env<'_>,
-    size: usize,
-    max_threads: usize,
-    max_queue: usize,
-    own_namespace: bool,
-) -> NifResult<ResourceArc<PoolRef>> {
+fn pool_new(env: Env<'_>, opts: PoolOpts) -> NifResult<ResourceArc<PoolRef>> {
     let interp = runtime::started_interp().ok_or(rustler::Error::BadArg)?;
-    let wish = Wish {
-        size,
-        max_threads,
-        max_queue,
-        own_namespace,
-    };
-    PoolRef::new(env, interp, wish).ok_or(rustler::Error::BadArg)
+    PoolRef::new(env, interp, opts).ok_or(rustler::Error::BadArg)
 }
 
 #[rustler::nif]

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
+use rustler::{Env, LocalPid, Monitor, NifMap, Resource, ResourceArc};
 
 use crate::atoms;
 use crate::event_loop::LoopRef;
@@ -32,13 +32,13 @@ impl Resource for PoolRef {
 }
 
 impl PoolRef {
-    pub fn new(env: Env<'_>, interp: Arc<Interp>, wish: Wish) -> Option<ResourceArc<PoolRef>> {
+    pub fn new(env: Env<'_>, interp: Arc<Interp>, opts: PoolOpts) -> Option<ResourceArc<PoolRef>> {
         let pool = Pool::new(Plan {
             interp,
-            namespace: wish.own_namespace.then(Namespace::default),
-            size: wish.size,
-            max_threads: wish.max_threads,
-            max_queue: wish.max_queue,
+            namespace: opts.own_namespace.then(Namespace::default),
+            size: opts.size,
+            max_threads: opts.max_threads,
+            max_queue: opts.max_queue,
         });
         PoolRef::owned(env, pool)
     }
@@ -56,8 +56,9 @@ impl PoolRef {
     }
 }
 
-/// What a pool shall be.
-pub struct Wish {
+/// What a pool shall be: `py_nif:pool_opts()`.
+#[derive(NifMap)]
+pub struct PoolOpts {
     pub size: usize,
     pub max_threads: usize,
     pub max_queue: usize,

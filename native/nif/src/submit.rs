@@ -45,7 +45,7 @@ fn submit<'a>(
     slot: ResourceArc<Slot>,
     key: Term<'a>,
     pool: Term<'a>,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<Term<'a>> {
@@ -53,7 +53,7 @@ fn submit<'a>(
     let Some(pool) = pool_of(pool) else {
         return Ok(atoms::not_running().encode(env));
     };
-    let mut job = order(slot, pool, code, flags)?;
+    let mut job = order(slot, pool, op, flags)?;
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
@@ -115,7 +115,7 @@ fn spawn<'a>(
     to: LocalPid,
     tag: Atom,
     pool: Term<'a>,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
@@ -124,7 +124,7 @@ fn spawn<'a>(
     let Some(pool) = pool else {
         return Ok((atoms::not_running(), dead_reference()));
     };
-    let mut job = order(slot, pool, code, flags)?;
+    let mut job = order(slot, pool, op, flags)?;
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
@@ -149,14 +149,14 @@ fn spawn<'a>(
 fn cast<'a>(
     slot: ResourceArc<Slot>,
     pool: Term<'a>,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
     let Some(pool) = pool_of(pool) else {
         return Ok((atoms::not_running(), dead_reference()));
     };
-    let mut job = order(slot, pool, code, flags)?;
+    let mut job = order(slot, pool, op, flags)?;
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
@@ -179,7 +179,7 @@ fn stream<'a>(
     to: LocalPid,
     window: u32,
     pool: Term<'a>,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
@@ -187,7 +187,7 @@ fn stream<'a>(
     let Some(pool) = pool_of(pool) else {
         return Ok((atoms::not_running(), dead_reference()));
     };
-    let mut job = order(slot, pool, code, flags)?;
+    let mut job = order(slot, pool, op, flags)?;
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
@@ -218,13 +218,8 @@ pub fn dead_reference() -> ResourceArc<TicketRef> {
     })
 }
 
-pub fn order(
-    slot: ResourceArc<Slot>,
-    pool: Arc<Pool>,
-    code: u32,
-    flags: u32,
-) -> NifResult<Box<Job>> {
-    let op = Op::from_code(code).ok_or(rustler::Error::BadArg)?;
+pub fn order(slot: ResourceArc<Slot>, pool: Arc<Pool>, op: u32, flags: u32) -> NifResult<Box<Job>> {
+    let op = Op::from_code(op).ok_or(rustler::Error::BadArg)?;
     let about = Flags(flags).about().then(|| slot.about()).flatten();
     let job = Job::new(Order {
         op,

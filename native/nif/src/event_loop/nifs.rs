@@ -138,11 +138,11 @@ fn loop_submit<'a>(
     slot: ResourceArc<Slot>,
     key: Term<'a>,
     event_loop: &'a LoopRef,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let Some(mut job) = prepare(slot, event_loop, code, flags, payload)? else {
+    let Some(mut job) = prepare(slot, event_loop, op, flags, payload)? else {
         return Ok(atoms::not_running().encode(env));
     };
     job.reply = Reply::Key(job.env.copy(key));
@@ -163,11 +163,11 @@ fn loop_spawn<'a>(
     to: LocalPid,
     tag: Atom,
     event_loop: &'a LoopRef,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
-    let Some(mut job) = prepare(slot, event_loop, code, flags, payload)? else {
+    let Some(mut job) = prepare(slot, event_loop, op, flags, payload)? else {
         return Ok((atoms::not_running(), dead_reference()));
     };
     let reference = ResourceArc::new(TicketRef {
@@ -190,11 +190,11 @@ fn loop_spawn<'a>(
 fn loop_cast<'a>(
     slot: ResourceArc<Slot>,
     event_loop: &'a LoopRef,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<Atom> {
-    let Some(mut job) = prepare(slot, event_loop, code, flags, payload)? else {
+    let Some(mut job) = prepare(slot, event_loop, op, flags, payload)? else {
         return Ok(atoms::not_running());
     };
     job.reply = Reply::Nobody;
@@ -211,7 +211,7 @@ fn post<'a>(
     to: LocalPid,
     name: Term<'a>,
     place: Term<'a>,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<Atom> {
@@ -226,7 +226,7 @@ fn post<'a>(
     let Some(pool) = pool else {
         return Ok(atoms::not_running());
     };
-    let mut job = order(slot, pool, code, flags)?;
+    let mut job = order(slot, pool, op, flags)?;
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
@@ -274,14 +274,14 @@ fn linger<'a>(env: Env<'a>, slot: &'a Slot, job: Term<'a>) -> Atom {
 fn prepare(
     slot: ResourceArc<Slot>,
     event_loop: &LoopRef,
-    code: u32,
+    op: u32,
     flags: u32,
     payload: Term<'_>,
 ) -> NifResult<Option<Box<Job>>> {
     let Some(pool) = event_loop.event_loop.workers() else {
         return Ok(None);
     };
-    let mut job = order(slot, pool, code, flags)?;
+    let mut job = order(slot, pool, op, flags)?;
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }

@@ -75,12 +75,12 @@ fn event_loop_set_router<'a>(env: Env<'a>, raw: Term<'a>, router: LocalPid) -> N
 
 /// What kind of loop a term is.
 #[rustler::nif]
-fn event_loop_kind(term: Term<'_>) -> NifResult<Atom> {
-    Ok(match event_loop::is_open(term) {
+fn event_loop_kind(any_loop: Term<'_>) -> NifResult<Atom> {
+    Ok(match event_loop::is_open(any_loop) {
         Some(true) => atoms::python(),
         Some(false) => atoms::gone(),
         None => {
-            let raw: Handle = term.decode()?;
+            let raw: Handle = any_loop.decode()?;
             match raw.with(|_| ()) {
                 Some(()) => atoms::raw(),
                 None => atoms::gone(),
