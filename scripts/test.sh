@@ -38,7 +38,7 @@ sort_words() {
     while read -r word; do
         case $word in
             '') ;;
-            rust | ct | python | cpython | elixir | dev) want="$want $word" ;;
+            rust | ct | python | cpython | elixir | dev | recipes) want="$want $word" ;;
             *_SUITE:*) want="$want ct" && want_case=${word#*:} && add_suite "${word%%:*}" ;;
             *_SUITE | *_SUITE.erl) want="$want ct" && add_suite "${word%.erl}" ;;
             *.py | *.py::* | test/python*)
@@ -58,6 +58,7 @@ WORDS
         *' '*) usage_error "one case at a time, and no other suite beside it" ;;
     esac
     [ -n "$want" ] || want='dev rust ct python cpython elixir'
+    [ "$opt_all" = no ] || [ -n "$words" ] || want="$want recipes"
 }
 
 add_suite() {
@@ -154,6 +155,8 @@ plan_runs() {
     # These have nothing to do with Python: once is enough.
     [ "$py_tag" = "${chosen%%"$tab"*}" ] || return 0
     ! wanted dev || task dev '' run_for "$py_tag" test_dev
+    # A tree of its own, which is built with what the others have left.
+    ! wanted recipes || task recipes "$plan_after" run_for "$py_tag" test_recipes
     ! wanted rust || [ -n "$want_crates" ] || task loom "nif-$py_tag" run_for "$py_tag" test_loom
 }
 
@@ -222,6 +225,10 @@ run_for() {
 
 test_dev() {
     counted dev "./dev itself" - test-dev sh test/dev/run.sh
+}
+
+test_recipes() {
+    counted dev "recipes of CONTRIBUTING.md" - test-recipes sh test/recipes/run.sh
 }
 
 test_zoo() {
