@@ -6,7 +6,7 @@
 -export([connect/1, close/1, get/2, request/5, ask/2, send/4, response/1, head/1, is_closed/1]).
 -export([websocket/2, websocket/3, ws_send/2, ws_receive/1, ws_close/2]).
 
--define(PATIENCE, 20_000).
+-define(PATIENCE, 60_000).
 
 -type socket() :: gen_tcp:socket().
 -type headers() :: [{binary(), binary()}].

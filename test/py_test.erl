@@ -12,7 +12,7 @@
 -export([peer/1, peer/2, distributed_peer/2, free_port/0, stop_peer/1, run_node/2, run_program/3, paths/0]).
 
 %% No event of ours takes longer than this on a machine that works.
--define(PATIENCE, 20_000).
+-define(PATIENCE, 60_000).
 
 %% The cases of a suite: its functions with one argument.
 -spec cases(module()) -> [atom()].

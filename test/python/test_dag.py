@@ -19,7 +19,7 @@ import pytest
 import erlang
 from erlang import dag
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 @dag.cpu

@@ -13,7 +13,7 @@ import pytest
 import erlang
 from erlang import dag
 
-PATIENCE = 20
+PATIENCE = 60
 MANY = 100_000
 
 

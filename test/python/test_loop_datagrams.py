@@ -43,7 +43,7 @@ class Recorder(asyncio.DatagramProtocol):
 
 def run(loop: Loop, main: Callable[[Loop], Awaitable[None]]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await main(loop)
 
     loop.run_until_complete(limited())

@@ -38,7 +38,7 @@ class Echo(asyncio.Protocol):
 def run(loop: Loop, main: Callable[[Loop, ExitStack], Awaitable[None]]) -> None:
     async def limited() -> None:
         with ExitStack() as stack:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await main(loop, stack)
 
     loop.run_until_complete(limited())

@@ -61,14 +61,14 @@ class Echo(Recorder):
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.001)
 
 
 def run(loop: Loop, main: Callable[[Loop], Awaitable[None]]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await main(loop)
 
     loop.run_until_complete(limited())

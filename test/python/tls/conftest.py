@@ -77,7 +77,7 @@ class Tls:
         return str(HERE / f"{name}.pem")
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.001)
 
@@ -108,7 +108,7 @@ class Tls:
 
     def run(self, main: Callable[[], Awaitable[None]]) -> None:
         async def limited() -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await main()
                 for server in self.servers:
                     server.close()

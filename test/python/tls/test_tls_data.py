@@ -241,7 +241,7 @@ def test_unix_sockets_speak_tls(tls: Any, tmp_path: Path) -> None:
 
     def blocking_echo(context: ssl.SSLContext, path: str) -> bytes:
         with socket.socket(socket.AF_UNIX) as plain:
-            plain.settimeout(10)
+            plain.settimeout(60)
             plain.connect(path)
             with context.wrap_socket(plain, server_hostname="localhost") as wrapped:
                 wrapped.sendall(b"hello")
