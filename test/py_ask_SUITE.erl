@@ -28,8 +28,15 @@ register_waiting(Name) ->
     Test = self(),
     ok = py:register_function(Name, fun([]) ->
         Test ! {waits, self()},
-        receive never -> ok end
+        stay()
     end).
+
+stay() ->
+    receive
+        {are_you_there, From} ->
+            _ = From ! yes,
+            stay()
+    end.
 
 waiting() ->
     receive
@@ -41,6 +48,9 @@ the_function_of_a_cancelled_call_ends(_Config) ->
     Ref = py:async_call(py_ask_calls, wait, [ask_waits]),
     Pid = waiting(),
     Monitor = monitor(process, Pid),
+    %% A monitor is on its way for a while: what others do meanwhile may overtake it, and then it says `noproc'.
+    Pid ! {are_you_there, self()},
+    receive yes -> ok end,
     ok = py:cancel(Ref),
     receive
         {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(cancelled, Why)
