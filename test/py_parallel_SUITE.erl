@@ -110,10 +110,10 @@ a_timeout_of_parallel_is_kept_and_leaves_nothing_behind(_Config) ->
         end
      || _ <- lists:seq(1, 5)
     ],
-    %% They spin for ever, so an end is that of the timeout. What it takes longer is the machine's doing,
-    %% and not each time.
+    %% They spin for ever, so an end is that of the timeout; one that does not stop costs 5 s more. What else it
+    %% takes longer is the doing of the machine, and not each time.
     ?assert(lists:min(Times) >= 200, Times),
-    ?assert(lists:min(Times) < 1000, Times),
+    ?assert(lists:min(Times) < 3000, Times),
     ?assertEqual({ok, [1]}, py:parallel([{py_parallel_jobs, ident, [1]}])).
 
 %% In a node that has made none yet; a thread keeps the GIL of the main interpreter, which a new one needs.

@@ -128,7 +128,7 @@ eventually(Fun, Left) ->
         true ->
             ok;
         _ when Left =< 0 ->
-            error({never, Fun, erlang:fun_info(Fun, env)});
+            error({never, Fun, erlang:fun_info(Fun, env), process_info(self(), messages)});
         _ ->
             timer:sleep(10),
             eventually(Fun, Left - 10)
