@@ -53,6 +53,8 @@ dev_fmt() {
     choose_pythons newest
     select_python "$(first_line "$chosen")"
     step_or_exit "cargo fmt" fmt-rust cargo fmt --all
+    build_erlang || exit 1
+    step_or_exit "tables of docs/" fmt-docs escript scripts/tables.escript "$app_dir/ebin" write docs/*.md
     use_venv check || exit 1
     step_or_exit "ruff format" fmt-python "$venv/bin/ruff" format .
 }

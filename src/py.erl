@@ -261,10 +261,10 @@ parallel(Calls, Opts) -> py_parallel:calls(Calls, Opts).
 -spec map({name(), name()}, [term()]) -> {ok, [term()]} | {error, py_error:reason()}.
 map(Function, List) -> py_parallel:map(Function, List, #{}).
 
--spec map({name(), name()}, [term()], timeout() | map()) -> {ok, [term()]} | {error, py_error:reason()}.
+-spec map({name(), name()}, [term()], timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
 map(Function, List, Opts) -> py_parallel:map(Function, List, Opts).
 
--spec map(name(), name(), [term()], timeout() | map()) -> {ok, [term()]} | {error, py_error:reason()}.
+-spec map(name(), name(), [term()], timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
 map(M, F, List, Opts) -> py_parallel:map({M, F}, List, Opts).
 
 %% Keeps one interpreter thread for the calling process.
@@ -314,8 +314,7 @@ context() -> context(erlang:system_info(scheduler_id)).
 -spec context(pos_integer()) -> pid() | {error, py_error:reason()}.
 context(N) -> py_context:default(N).
 
--spec register_pool(atom(), #{mode => worker | subinterp | owngil, size => pos_integer()}) ->
-    ok | {error, py_error:reason()}.
+-spec register_pool(atom(), py_options:given()) -> ok | {error, py_error:reason()}.
 register_pool(Name, Opts) -> py_pool:register(Name, Opts).
 
 -spec unregister_pool(atom()) -> ok | {error, py_error:reason()}.
@@ -379,7 +378,7 @@ state_decr(Key, By) -> py_state:state_decr(Key, By).
 -spec shared_dict_new() -> {ok, py_shared_dict:dict()} | {error, full | not_running}.
 shared_dict_new() -> shared_dict_new(#{}).
 
--spec shared_dict_new(py_shared_dict:opts()) ->
+-spec shared_dict_new(py_options:given()) ->
     {ok, py_shared_dict:dict()} | {error, exists | full | not_running | {bad_argument, term()}}.
 shared_dict_new(Opts) -> py_shared_dict:new(Opts).
 
@@ -467,7 +466,7 @@ venv_info() -> py_venv:venv_info().
 -spec ensure_venv(file:filename_all(), py_venv:requirements()) -> ok | {error, py_error:reason()}.
 ensure_venv(Path, Requirements) -> py_venv:ensure_venv(Path, Requirements).
 
--spec ensure_venv(file:filename_all(), py_venv:requirements(), py_venv:options()) ->
+-spec ensure_venv(file:filename_all(), py_venv:requirements(), py_options:given()) ->
     ok | {error, py_error:reason()}.
 ensure_venv(Path, Requirements, Options) -> py_venv:ensure_venv(Path, Requirements, Options).
 

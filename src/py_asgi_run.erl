@@ -16,13 +16,7 @@
 %% `From ! {Ref, Piece}'.
 -type body() :: iodata() | fun(() -> piece()) | pid().
 -type response() :: {Status :: pos_integer(), [{Name :: binary(), Value :: binary()}], binary()}.
--type opts() :: #{
-    timeout => timeout(),
-    traceback => boolean(),
-    context => pid() | atom(),
-    stream_to => pid(),
-    window => pos_integer()
-}.
+-type opts() :: py_options:given().
 
 -define(PYTHON, 'erlang.serve._run').
 %% The processes of requests that run beside their callers, by reference.
@@ -56,35 +50,29 @@ run(Mod, Callable, Scope, Body, Opts) ->
 
 %% `Caller': the monitor of the process that can cancel it.
 run(Ref, Mod, Callable, Scope, Body, Opts, Caller) ->
-    {Own, Common} = own(Opts),
-    Checked = [py_asgi_scope:prepare(Scope), py_call:options(asgi, Common), check(Own), whole(Body)],
+    Checked = [py_asgi_scope:prepare(Scope), options(Opts), whole(Body)],
     case Checked of
-        [{ok, Prepared}, {ok, Options}, ok, {ok, Whole}] ->
-            Source = source(Ref, Whole, Own),
+        [{ok, Prepared}, {ok, Options}, {ok, Whole}] ->
+            Source = source(Ref, Whole, is_map_key(stream_to, Options)),
             Args = [py_call:text(Mod), py_call:text(Callable), Prepared, Whole | Source],
             case {py_call:payload(?PYTHON, run, Args, #{}), Source, Caller} of
                 {{ok, Payload}, [], none} -> at_once(Payload, Options);
-                {{ok, Payload}, _, _} -> submit(Ref, Payload, Body, Own, Caller, Options);
+                {{ok, Payload}, _, _} -> submit(Ref, Payload, Body, Caller, Options);
                 {{error, _} = Error, _, _} -> Error
             end;
         _ ->
             {error, hd([Reason || {error, Reason} <- Checked])}
     end.
 
-own(Opts) when is_map(Opts) ->
-    {maps:with([stream_to, window], Opts), maps:without([stream_to, window], Opts)};
-own(Timeout) ->
-    {#{}, Timeout}.
-
-%% A process that waits for the answer can't take the pieces of it.
-check(#{stream_to := Pid}) when not is_pid(Pid); Pid =:= self() ->
-    {error, {bad_argument, {option, stream_to}}};
-check(#{window := Window}) when not is_integer(Window); Window < 1 ->
-    {error, {bad_argument, {option, window}}};
-check(#{window := _} = Own) when not is_map_key(stream_to, Own) ->
-    {error, {bad_argument, {option, window}}};
-check(_Own) ->
-    ok.
+options(Opts) ->
+    case py_options:read(asgi, Opts) of
+        {ok, #{stream_to := Pid}} when Pid =:= self() ->
+            {error, {bad_argument, <<"stream_to must be another process: this one waits for the answer">>}};
+        {ok, #{window := _} = Options} when not is_map_key(stream_to, Options) ->
+            {error, {bad_argument, <<"the option window needs stream_to">>}};
+        Checked ->
+            Checked
+    end.
 
 whole(Body) when is_function(Body, 0); is_pid(Body) -> {ok, none};
 whole({feeder, _}) ->
@@ -97,8 +85,8 @@ whole(Body) ->
     end.
 
 %% Python needs to know us only where it has to ask.
-source(_Ref, Whole, Own) when Whole =/= none, Own =:= #{} -> [];
-source(Ref, _Whole, Own) -> [self(), Ref, is_map_key(stream_to, Own)].
+source(_Ref, Whole, false) when Whole =/= none -> [];
+source(Ref, _Whole, Streams) -> [self(), Ref, Streams].
 
 %% Nothing to be asked for on the way.
 at_once(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
@@ -107,14 +95,14 @@ at_once(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
         {error, _} = Error -> Error
     end.
 
-submit(Ref, Payload, Body, Own, Caller, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
+submit(Ref, Payload, Body, Caller, #{pool := Pool, flags := Flags, timeout := Timeout} = Options) ->
     Slot = py_call:slot(),
     case py_async:loop(Pool) of
         {ok, Loop} ->
             case py_nif:loop_submit(Slot, Ref, Loop, ?OP_ASYNC, Flags, Payload) of
                 Job when is_integer(Job) ->
                     Run = #run{ref = Ref, slot = Slot, job = Job, body = Body, caller = Caller},
-                    serve(streams(Own, Run), Timeout);
+                    serve(streams(Options, Run), Timeout);
                 Refusal ->
                     {error, py_call:refused(Refusal)}
             end;
@@ -122,9 +110,9 @@ submit(Ref, Payload, Body, Own, Caller, #{pool := Pool, flags := Flags, timeout 
             Error
     end.
 
-streams(#{stream_to := Pid} = Own, Run) ->
-    Run#run{to = {Pid, monitor(process, Pid)}, room = maps:get(window, Own, ?WINDOW)};
-streams(_Own, Run) ->
+streams(#{stream_to := Pid} = Options, Run) ->
+    Run#run{to = {Pid, monitor(process, Pid)}, room = maps:get(window, Options, ?WINDOW)};
+streams(_Options, Run) ->
     Run.
 
 serve(Run, Timeout) ->

@@ -37,7 +37,7 @@ call(M, F, A, Kw, Opts) ->
     end).
 
 with(M, F, A, Kw, Opts, Then) ->
-    case {py_call:payload(M, F, A, Kw), py_call:options(spawn_call, Opts)} of
+    case {py_call:payload(M, F, A, Kw), py_options:read(spawn_call, Opts)} of
         {{ok, Payload}, {ok, Options}} -> Then(Payload, Options);
         {{ok, _}, Error} -> refused(self(), Error);
         {Error, _} -> refused(self(), Error)
@@ -131,7 +131,7 @@ collect(M, F, A, Kw, Opts) ->
     sync(?OP_ASYNC_COLLECT, M, F, A, Kw, Opts).
 
 sync(Op, M, F, A, Kw, Opts) ->
-    case {py_call:payload(M, F, A, Kw), py_call:options(family(Op), Opts)} of
+    case {py_call:payload(M, F, A, Kw), py_options:read(family(Op), Opts)} of
         {{ok, Payload}, {ok, #{flags := Flags} = Options}} ->
             py_request:or_main(Options, fun(Pool, Timeout) ->
                 case place(Pool) of
@@ -146,7 +146,7 @@ sync(Op, M, F, A, Kw, Opts) ->
             Error
     end.
 
-family(?OP_ASYNC) -> call;
+family(?OP_ASYNC) -> loop_run;
 family(?OP_ASYNC_COLLECT) -> stream.
 
 %% Submits, and waits for the answer.
@@ -192,9 +192,9 @@ cast(M, F, A, Kw) ->
 %% All calls at once; their values in order, or every failure by the number of its call.
 -spec gather([tuple()], py:timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
 gather(Calls, Opts) when is_list(Calls) ->
-    case {payloads(Calls, 1, []), py_call:options(gather, Opts)} of
+    case {payloads(Calls, 1, []), py_options:read(gather, Opts)} of
         {{ok, Payloads}, {ok, #{pool := Pool} = Options}} ->
-            Cancel = is_map(Opts) andalso maps:get(cancel, Opts, false),
+            Cancel = maps:get(cancel, Options, false),
             case {loop(Pool), Opts} of
                 %% A bound thread has names of its own, and awaits one call: that is not together.
                 {_, #{context := Bound}} when is_reference(Bound) -> {error, not_supported};

@@ -4,38 +4,17 @@
 -module(py_call).
 
 -export([slot/0, forget_all/0, sync/5, spawn/6, spawn/7, cast/5, stream/6]).
--export([payload/4, source/2, text/1, options/2, pool/1, bind_to/1]).
+-export([payload/4, source/2, text/1, pool/1, bind_to/1]).
 -export([await/2, answer/1, cancel/1, stream_ack/2, stream_cancel/1, default_timeout/0, decode/1, refused/1]).
 
--export_type([name/0, kwargs/0, opts/0, options/0]).
+-export_type([name/0, kwargs/0, opts/0]).
 
 -include_lib("kernel/include/logger.hrl").
 -include("py_nif.hrl").
 
 -type name() :: atom() | binary() | string().
 -type kwargs() :: #{atom() | binary() => term()}.
--type opts() :: #{
-    timeout => timeout(),
-    traceback => boolean(),
-    return => term | ref,
-    fallback => main,
-    context => pid() | reference() | atom(),
-    trace_id => term(),
-    reply_to => pid(),
-    window => pos_integer(),
-    cancel => boolean()
-}.
-%% Checked, with nothing left out.
--type options() :: #{
-    timeout := timeout(),
-    flags := py_nif:flags(),
-    pool := py_nif:pool() | default,
-    reply_to := pid(),
-    window := non_neg_integer(),
-    fallback := boolean(),
-    %% For work that nobody waits for: the timeout, if one was given.
-    limit := timeout()
-}.
+-type opts() :: py_options:given().
 -type answer() :: ok | {ok, term()} | {error, py_error:reason()}.
 
 %% One entry of the process dictionary: whose it is, the slot, and the pool this process is bound to. A
@@ -323,71 +302,10 @@ source(_Code, Locals) ->
     Text = "the names for the code must be a map, got ~0tP; a timeout follows them",
     {error, {bad_argument, py_text:format(Text, [Locals, 10])}}.
 
-%% A timeout or a map of options, checked.
--spec options(py_options:family(), timeout() | opts()) -> {ok, options()} | {error, py_error:reason()}.
-options(_Family, Timeout) when ?IS_TIMEOUT(Timeout) ->
-    {ok, (defaults())#{timeout := Timeout, limit := Timeout, flags := py_about:flags()}};
-options(Family, Opts) when is_map(Opts) ->
-    case py_options:check(Family, Opts) of
-        ok -> values(Opts);
-        {error, _} = Error -> Error
-    end;
-options(_Family, _) ->
-    {error, {bad_argument, timeout}}.
-
-values(Opts) ->
-    case maps:fold(fun option/3, {ok, defaults()}, Opts) of
-        {ok, #{flags := Flags, reply_to := To} = Options} ->
-            {ok, Options#{flags := Flags bor py_about:flags(Opts, To)}};
-        {error, _} = Error ->
-            Error
-    end.
-
-defaults() ->
-    #{
-        timeout => default_timeout(),
-        flags => 0,
-        pool => default,
-        reply_to => self(),
-        window => 0,
-        fallback => false,
-        limit => infinity
-    }.
-
 %% A term of its own: it is read by every call.
 -spec default_timeout() -> timeout().
 default_timeout() ->
     persistent_term:get(py_call_timeout, 30000).
-
-option(_Key, _Value, {error, _} = Error) ->
-    Error;
-option(timeout, Value, {ok, Options}) when ?IS_TIMEOUT(Value) ->
-    {ok, Options#{timeout := Value, limit := Value}};
-option(traceback, true, {ok, #{flags := Flags} = Options}) ->
-    {ok, Options#{flags := Flags bor ?FLAG_TRACEBACK}};
-option(traceback, false, Options) ->
-    Options;
-option(return, ref, {ok, #{flags := Flags} = Options}) ->
-    {ok, Options#{flags := Flags bor ?FLAG_RETURN_REF}};
-option(return, term, Options) ->
-    Options;
-option(fallback, main, {ok, #{flags := Flags} = Options}) ->
-    {ok, Options#{fallback := true, flags := Flags bor ?FLAG_FALLBACK}};
-option(context, Name, {ok, Options}) ->
-    case pool(Name) of
-        {ok, Pool} -> {ok, Options#{pool := Pool}};
-        {error, _} = Error -> Error
-    end;
-option(reply_to, Pid, {ok, Options}) when is_pid(Pid), node(Pid) =:= node() ->
-    {ok, Options#{reply_to := Pid}};
-option(window, Window, {ok, Options}) when is_integer(Window), Window > 0, Window < 16#FFFFFFFF ->
-    {ok, Options#{window := Window}};
-option(trace_id, _Value, Options) ->
-    Options;
-option(cancel, Value, Options) when is_boolean(Value) ->
-    Options;
-option(Key, _Value, _Options) ->
-    {error, {bad_argument, {option, Key}}}.
 
 %% The pool of a context's process, of a bound handle, or of that name.
 -spec pool(pid() | reference() | atom()) ->

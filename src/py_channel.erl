@@ -40,14 +40,12 @@
 new() -> new(#{}).
 
 %% `max': so many values wait in it.
--spec new(#{max => pos_integer()}) -> {ok, channel()} | {error, py_error:reason()}.
-new(Opts) when is_map(Opts) ->
-    case {maps:keys(maps:without([max], Opts)), maps:get(max, Opts, ?DEFAULT_MAX)} of
-        {[], Max} -> new(self(), Max);
-        {[Key | _], _} -> {error, {bad_argument, {option, Key}}}
-    end;
-new(_Opts) ->
-    {error, {bad_argument, opts}}.
+-spec new(py_options:given()) -> {ok, channel()} | {error, py_error:reason()}.
+new(Opts) ->
+    case py_options:check(channel, Opts) of
+        ok -> new(self(), maps:get(max, Opts, ?DEFAULT_MAX));
+        {error, _} = Error -> Error
+    end.
 
 %% For a process that it ends with.
 -spec new(pid(), pos_integer()) -> {ok, channel()} | {error, py_error:reason()}.

@@ -9,48 +9,24 @@
 
 -export_type([opts/0]).
 
--type opts() :: #{
-    mode => worker | subinterp | owngil,
-    name => atom(),
-    preload => [atom() | binary() | string()],
-    %% Milliseconds for making a sub-interpreter, and for each import of `preload'.
-    timeout => timeout(),
-    %% Calls that wait, instead of the configuration's.
-    max_queue => pos_integer(),
-    %% Bytes that Python's allocators give to a sub-interpreter.
-    max_memory => pos_integer()
-}.
+-type opts() :: py_options:given().
 
 -include("py_nif.hrl").
 
 %% Those of the configuration that an interpreter has for itself.
 -define(SETTINGS, [log_stdout, asyncio_policy, slow_callback_ms, audit]).
-%% A new interpreter needs some of it itself.
--define(LEAST_MEMORY, 16#1000000).
 
 -spec new(opts()) -> {ok, pid()} | {error, py_error:reason()}.
-new(Opts) when is_map(Opts) ->
-    case {maps:keys(maps:without([mode, name, preload, timeout, max_queue, max_memory], Opts)), Opts} of
-        {[Key | _], _} -> {error, {bad_argument, {option, Key}}};
-        {[], #{name := Name}} when not is_atom(Name); Name =:= undefined ->
-            {error, {bad_argument, name}};
-        {[], #{preload := Modules}} when not is_list(Modules) -> {error, {bad_argument, preload}};
-        {[], #{timeout := Timeout}} when not ?IS_TIMEOUT(Timeout) -> {error, {bad_argument, timeout}};
-        {[], #{max_queue := Most}} when not (is_integer(Most) andalso Most > 0) ->
-            {error, {bad_argument, max_queue}};
-        {[], #{max_memory := Most}} when not (is_integer(Most) andalso Most >= ?LEAST_MEMORY) ->
-            {error, {bad_argument, max_memory}};
-        {[], #{}} -> new(maps:get(mode, Opts, worker), Opts)
-    end;
-new(_Opts) ->
-    {error, {bad_argument, opts}}.
+new(Opts) ->
+    case py_options:check(context, Opts) of
+        ok -> new(maps:get(mode, Opts, worker), Opts);
+        {error, _} = Error -> Error
+    end.
 
 %% Objects of contexts that share an interpreter can't be told apart.
 new(worker, #{max_memory := _}) -> {error, not_supported};
 new(worker, Opts) -> preload(start(Opts), Opts);
-new(Mode, Opts) when Mode =:= subinterp; Mode =:= owngil ->
-    preload(start_subinterp(Opts, timeout(Opts)), Opts);
-new(_Mode, _Opts) -> {error, {bad_argument, mode}}.
+new(_Interpreter, Opts) -> preload(start_subinterp(Opts, timeout(Opts)), Opts).
 
 timeout(Opts) -> maps:get(timeout, Opts, py_call:default_timeout()).
 

@@ -36,15 +36,7 @@
 -opaque limit() :: py_nif:dag_limit().
 -opaque more() :: {'$py_dag_more', graph(), #{node_name() => term()}, node_name()}.
 -type graph() :: #{nodes := #{node_name() => node_spec()}} | py_dag_graph:compiled().
--type opts() :: #{
-    timeout => timeout(),
-    partial => boolean(),
-    want => [node_name()],
-    pictures => [dot | svg | chrome_trace],
-    redis => binary() | string() | embedded,
-    context => pid() | reference() | atom(),
-    traceback => boolean()
-}.
+-type opts() :: py_options:given().
 %% Times in nanoseconds since the run began; `none' for what did not come so far.
 -type event() :: #{
     %% Of a node that was asked for by another: the name that pictures show, <<"asking/asked">>.

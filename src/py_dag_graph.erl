@@ -226,18 +226,17 @@ kind(Kind, #{name := Name}) ->
     refuse("node ~0tp can't be of kind ~0tp", [Name, Kind]).
 
 %% The options of a run, checked, as the native side takes them.
--spec options(compiled(), py_dag:opts()) -> {ok, map()} | {error, py_error:reason()}.
+-spec options(compiled(), py_options:given()) -> {ok, map()} | {error, py_error:reason()}.
 options(Compiled, Opts) ->
-    Own = [partial, want, pictures, redis],
-    case checked(maps:without(Own, Opts), py_options:check(dag, Opts)) of
-        {ok, #{timeout := Timeout, flags := Flags, pool := Pool}} ->
+    case py_options:read(dag, Opts) of
+        {ok, #{timeout := Timeout, flags := Flags, pool := Pool} = Options} ->
             try
-                Partial = flag(partial, Opts),
-                {Restrict, Wanted} = wanted(Compiled, Opts),
-                Pictures = pictures(Opts),
+                Partial = maps:get(partial, Options, false),
+                {Restrict, Wanted} = wanted(Compiled, Options),
+                Pictures = maps:get(pictures, Options, []),
                 Bits = lists:sum([bit(Picture) || Picture <- Pictures]),
                 Time = deadline(Timeout),
-                Places = {redis(Opts), loop(Compiled, Pool)},
+                Places = {redis(Options), loop(Compiled, Pool)},
                 Native = {Time, Partial, Restrict, Wanted, Bits, Flags, Places},
                 {ok, #{pool => Pool, native => Native, pictures => Pictures}}
             catch
@@ -248,9 +247,6 @@ options(Compiled, Opts) ->
             Error
     end.
 
-checked(Common, ok) -> py_call:options(dag, Common);
-checked(_Common, {error, _} = Error) -> Error.
-
 loop(Compiled, Pool) ->
     case event_loop(Compiled, Pool) of
         {ok, Loop} -> Loop;
@@ -260,15 +256,7 @@ loop(Compiled, Pool) ->
 deadline(infinity) -> -1;
 deadline(Timeout) -> Timeout.
 
-flag(Key, Opts) ->
-    case maps:get(Key, Opts, false) of
-        Flag when is_boolean(Flag) -> Flag;
-        _ -> refuse("~ts is neither true nor false", [Key])
-    end.
-
-wanted(#{leaves := Leaves}, Opts) when not is_map_key(want, Opts) ->
-    {false, Leaves};
-wanted(#{index := Index}, #{want := Names}) when is_list(Names) ->
+wanted(#{index := Index}, #{want := Names}) ->
     {true, [
         case Index of
             #{Name := Place} -> Place;
@@ -276,30 +264,16 @@ wanted(#{index := Index}, #{want := Names}) when is_list(Names) ->
         end
      || Name <- Names
     ]};
-wanted(_Compiled, _Opts) ->
-    refuse("want is no list of nodes").
-
-pictures(Opts) ->
-    Pictures = maps:get(pictures, Opts, []),
-    Known = is_list(Pictures) andalso Pictures -- [dot, svg, chrome_trace],
-    case Known of
-        [] -> Pictures;
-        _ -> refuse("pictures are dot, svg, chrome_trace")
-    end.
+wanted(#{leaves := Leaves}, _Options) ->
+    {false, Leaves}.
 
 bit(dot) -> 1;
 bit(svg) -> 2;
 bit(chrome_trace) -> 4.
 
-redis(#{redis := embedded}) ->
-    <<"embedded">>;
-redis(#{redis := Url}) ->
-    case unicode:characters_to_binary(Url) of
-        Text when is_binary(Text) -> Text;
-        _ -> refuse("redis is no URL")
-    end;
-redis(#{}) ->
-    <<>>.
+redis(#{redis := embedded}) -> <<"embedded">>;
+redis(#{redis := Url}) -> Url;
+redis(#{}) -> <<>>.
 
 -spec refuse(string() | binary()) -> no_return().
 refuse(Text) -> refuse("~ts", [Text]).

@@ -297,9 +297,6 @@ format_bad_argument(module) ->
     <<"The name of a module is an atom, a string or a binary.">>;
 format_bad_argument(function) ->
     <<"The name of a function is an atom, a string or a binary; where one argument names it, {Module, Function}.">>;
-format_bad_argument({option, Key}) ->
-    text("The option ~0tp was refused: this function does not take it, or not with this value. "
-        "py_options:takes/1 lists the options of each function.", [Key]);
 format_bad_argument({no_such_pool, Name}) ->
     text("There is no pool or context ~0tp. Register it with py:register_pool/2; if it is meant as a module, "
         "give the keyword arguments as a map.", [Name]);

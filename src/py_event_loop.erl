@@ -15,15 +15,8 @@
 
 %% The process of a loop, or what it stands for.
 -type event_loop() :: pid() | py_nif:event_loop().
--type request() :: #{
-    module := py_call:name(),
-    func := py_call:name(),
-    args => [term()],
-    kwargs => py_call:kwargs(),
-    %% Where `{async_result, Ref, Answer}' goes, and with which Ref.
-    caller => pid(),
-    ref => reference()
-}.
+%% `module' and `func' are among them.
+-type request() :: py_options:given().
 
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() ->
@@ -31,7 +24,7 @@ start_link() ->
 
 %% `driver': a thread of its own, or none: the emulator watches the loop's descriptor, and all such
 %% loops share one thread. What is not said the configuration says.
--spec start_link(#{driver => thread | beam}) -> {ok, pid()} | {error, term()}.
+-spec start_link(py_options:given()) -> {ok, pid()} | {error, term()}.
 start_link(Opts) ->
     case {py_options:check(event_loop, Opts), py_registry:is_running()} of
         {{error, _} = Error, _} ->
@@ -44,8 +37,7 @@ start_link(Opts) ->
     end.
 
 start_driver(thread) -> gen_server:start_link(?MODULE, [], []);
-start_driver(beam) -> py_event_loop_beam:start_link();
-start_driver(_) -> {error, {bad_argument, {option, driver}}}.
+start_driver(beam) -> py_event_loop_beam:start_link().
 
 %% A loop of the pool.
 -spec get_loop() -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
@@ -110,9 +102,9 @@ find(Loop) ->
 -spec run(py_call:name(), py_call:name(), [term()]) -> py:result().
 run(M, F, A) -> run(M, F, A, #{}).
 
-%% Waits for the value. `Opts': a timeout, or options as `py:async_call' takes them, with `kwargs'.
--spec run(py_call:name(), py_call:name(), [term()], timeout() | map()) -> py:result().
-run(M, F, A, Opts) -> py_async:run(M, F, A, kwargs(Opts), without_kwargs(Opts)).
+%% Waits for the value. The keyword arguments are an option.
+-spec run(py_call:name(), py_call:name(), [term()], py:timeout_or_opts()) -> py:result().
+run(M, F, A, Opts) -> py_async:run(M, F, A, kwargs(Opts), Opts).
 
 -spec create_task(py_call:name(), py_call:name(), [term()]) -> reference().
 create_task(M, F, A) -> create_task(M, F, A, #{}).
@@ -136,9 +128,6 @@ spawn_task(M, F, A, Kw) -> py_async:cast(M, F, A, Kw).
 
 kwargs(#{kwargs := Kw}) -> Kw;
 kwargs(_) -> #{}.
-
-without_kwargs(Opts) when is_map(Opts) -> maps:remove(kwargs, Opts);
-without_kwargs(Timeout) -> Timeout.
 
 -spec init([]) -> {ok, py_nif:event_loop()}.
 init([]) ->

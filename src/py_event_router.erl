@@ -13,7 +13,7 @@
 
 -export_type([opts/0]).
 
--type opts() :: #{notify => pid()}.
+-type opts() :: py_options:given().
 -type pending() :: [{py_nif:event_id(), read | write | timer}].
 
 -spec start_link(py_nif:raw_loop()) -> gen_server:start_ret().
@@ -22,10 +22,9 @@ start_link(Loop) ->
 
 -spec start_link(py_nif:raw_loop(), opts()) -> gen_server:start_ret().
 start_link(Loop, Opts) ->
-    case {py_options:check(event_router, Opts), Opts} of
-        {{error, _} = Error, _} -> Error;
-        {ok, #{notify := Notify}} when not is_pid(Notify) -> {error, {bad_argument, {option, notify}}};
-        {ok, _} -> start_for(kind(Loop), Loop, Opts)
+    case py_options:check(event_router, Opts) of
+        ok -> start_for(kind(Loop), Loop, Opts);
+        {error, _} = Error -> Error
     end.
 
 start_for(gone, _Loop, _Opts) -> {error, not_running};

@@ -11,7 +11,7 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -type name() :: atom() | binary().
--type opts() :: #{}.
+-type opts() :: py_options:given().
 -type id() :: py_nif:event_id().
 -type handle() :: {read | write, reference()} | {timer, reference()}.
 

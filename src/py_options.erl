@@ -1,73 +1,251 @@
-%% Which options each function takes. An option that would do nothing is refused.
+%% The options of functions: what each is for, what it may be, and which functions take it. An option that
+%% means nothing to a function is refused with a sentence.
 %%
-%% Place: every function with a map of options asks here first, then checks the values itself.
+%% Place: every function with a map of options asks here first. `docs/options.md' is made of these tables.
+%% Process: the caller's own; pure, but for the pool that the option `context' names.
 -module(py_options).
 
--export([takes/1, families/0, check/2]).
+-export([table/0, families/0, calls/0, takes/1, read/2, check/2]).
 
--export_type([family/0]).
+-export_type([family/0, row/0, given/0, options/0]).
+
+-include("py_nif.hrl").
 
 %% Functions that take the same options.
--type family() ::
-    call
-    | stream
-    | stream_start
-    | cast
-    | spawn_call
-    | gather
-    | parallel
-    | map
-    | dag
-    | asgi
-    | event_loop
-    | run_async
-    | event_router
-    | event_worker
-    | reactor_context.
+-type family() :: atom().
+-type row() :: {Name :: atom(), py_kind:kind(), [family(), ...], Help :: binary()}.
+%% What users give: the names and the values are those of `table/0'.
+-type given() :: #{atom() => term()}.
+%% Checked: what every call needs, and each other option that was given, under its own name.
+-type options() :: #{
+    timeout := timeout(),
+    %% For work that nobody waits for: the timeout, if one was given.
+    limit := timeout(),
+    flags := py_nif:flags(),
+    pool := py_nif:pool() | default,
+    reply_to := pid(),
+    atom() => term()
+}.
+
+%% A new interpreter needs some of it itself.
+-define(LEAST_MEMORY, 16#1000000).
+-define(MOST_CREDITS, 16#FFFFFFFE).
+
+-define(CALLS, [call, loop_run, stream, stream_start, cast, spawn_call, gather, parallel, map, dag, asgi]).
 
 %% The functions of each family, as the documentation names them.
--spec families() -> #{family() => [atom() | {module(), atom()}]}.
+-spec families() -> [{family(), [{module(), atom()}, ...]}, ...].
 families() ->
-    #{
-        call => [call, eval, {py_event_loop, run}, {py_wsgi, run}],
-        stream => [stream, stream_eval, async_stream],
-        stream_start => [stream_start],
-        cast => [cast],
-        spawn_call => [spawn_call, async_call],
-        gather => [async_gather],
-        parallel => [parallel],
-        map => [map],
-        dag => [{py_dag, run}, {py_dag, start}],
-        asgi => [{py_asgi, run}, {py_asgi, run_async}],
-        event_loop => [{py_event_loop, start_link}],
-        run_async => [{py_event_loop, run_async}],
-        event_router => [{py_event_router, start_link}],
-        event_worker => [{py_event_worker, start_link}],
-        reactor_context => [{py_reactor_context, start_link}]
-    }.
+    [
+        {call, [{py, call}, {py, eval}, {py, ctx_call}, {py, ctx_eval}, {py_wsgi, run}]},
+        {loop_run, [{py_event_loop, run}]},
+        {stream, [{py, stream}, {py, stream_eval}, {py, async_stream}]},
+        {stream_start, [{py, stream_start}]},
+        {cast, [{py, cast}]},
+        {spawn_call, [{py, spawn_call}, {py, async_call}]},
+        {gather, [{py, async_gather}]},
+        {parallel, [{py, parallel}]},
+        {map, [{py, map}]},
+        {dag, [{py_dag, run}, {py_dag, start}]},
+        {asgi, [{py_asgi, run}, {py_asgi, run_async}]},
+        {run_async, [{py_event_loop, run_async}]},
+        {context, [{py_context, new}]},
+        {pool, [{py, register_pool}]},
+        {channel, [{py_channel, new}]},
+        {shared_dict, [{py, shared_dict_new}]},
+        {venv, [{py, ensure_venv}]},
+        {event_loop, [{py_event_loop, start_link}]},
+        {event_router, [{py_event_router, start_link}]},
+        {event_worker, [{py_event_worker, start_link}]},
+        {reactor_context, [{py_reactor_context, start_link}]}
+    ].
+
+%% The families of functions that run Python code for a caller.
+-spec calls() -> [family(), ...].
+calls() -> ?CALLS.
+
+-spec table() -> [row(), ...].
+table() -> of_calls() ++ of_others().
+
+%% A literal, which nobody builds: every call with options looks here first.
+of_calls() ->
+    [
+        {timeout, {time, 0}, ?CALLS,
+            <<"for the work, the wait in the queue included; without it `call_timeout` of the configuration if the "
+                "caller waits for the answer, else no limit">>},
+        {context, context, ?CALLS -- [parallel, map],
+            <<"the context or pool that runs it: see [Pools and contexts](pools-and-contexts.md)">>},
+        {return, {flags, #{ref => ?FLAG_RETURN_REF, term => 0}}, [call, loop_run, spawn_call, gather, parallel],
+            <<"`ref`: the answer is a reference to the object: see [Calling Python](calling-python.md)">>},
+        {traceback, {flags, #{true => ?FLAG_TRACEBACK, false => 0}}, ?CALLS -- [cast],
+            <<"`true`: an exception comes with its whole story: see [Errors](errors-and-timeouts.md)">>},
+        {fallback, {flags, #{main => ?FLAG_FALLBACK}}, [call, loop_run, stream, parallel, map],
+            <<"`main`: if a module refuses to be loaded in a sub-interpreter, the main one runs the call: see "
+                "[Parallelism](every-core.md)">>},
+        {trace_id, term, ?CALLS -- [dag],
+            <<"told by `erlang.current()` and in log records: see [Channels](channels.md)">>},
+        {reply_to, local_pid, ?CALLS -- [dag],
+            <<"who gets the messages, if the answer comes in messages; told by `erlang.current()`">>},
+        {kwargs, map, [loop_run, run_async], <<"keyword arguments">>},
+        {module, term, [run_async], <<"the module of the coroutine function; must be given">>},
+        {func, term, [run_async], <<"its name; must be given">>},
+        {args, term, [run_async], <<"its arguments, a list">>},
+        {caller, pid, [run_async], <<"who gets `{async_result, Ref, Result}`; default: the caller">>},
+        {ref, term, [run_async], <<"the `Ref` in it; default: a new one">>},
+        {window, {integer, 1, ?MOST_CREDITS}, [stream_start, asgi],
+            <<"the most messages that are sent ahead of the reader: see [Streaming](streaming.md); of `py_asgi` with "
+                "`stream_to`, default 16: see [ASGI](serving-asgi.md)">>},
+        {stream_to, pid, [asgi],
+            <<"the process that gets the response piece by piece: see [ASGI](serving-asgi.md)">>},
+        {cancel, boolean, [gather], <<"`true`: the first failure cancels the rest">>},
+        {chunk, {integer, 1, infinity}, [map],
+            <<"the number of items of one call; default: a sixteenth of the list">>},
+        {progress, pid, [map], <<"the process that gets `{py_progress, Done, Total}`">>},
+        {want, list, [dag],
+            <<"names of the nodes whose values are wanted; only what they need is run: see [Graphs](dag.md)">>},
+        {partial, boolean, [dag],
+            <<"`true`: a failure ends only what needs the failed node; the report says `error`">>},
+        {pictures, {each_of, [dot, svg, chrome_trace]}, [dag], <<"pictures of the run that the report has">>},
+        {redis, {text_or, [embedded]}, [dag],
+            <<"the URL of the server, or `embedded`; without it the setting `redis_url`: see [Redis](redis.md)">>}
+    ].
+
+of_others() ->
+    [
+        {mode, {one_of, [worker, subinterp, owngil]}, [context, pool],
+            <<"`worker`: threads of the main interpreter, the default; `subinterp` or `owngil`: an interpreter with a "
+                "GIL of its own, of a pool one per thread: see [Parallelism](every-core.md)">>},
+        {name, atom, [context], <<"the name its process is registered under, which calls may use">>},
+        {size, {integer, 1, infinity}, [pool], <<"the number of threads or interpreters; default 1">>},
+        {preload, {names, <<"module names">>}, [context], <<"modules that are imported first">>},
+        {timeout, {time, 0}, [context],
+            <<"for making an interpreter and for each import of `preload`; without it `call_timeout`">>},
+        {max_queue, {integer, 1, infinity}, [context], <<"the calls that may wait for it; without it the setting `max_queue`">>},
+        {max_memory, {integer, ?LEAST_MEMORY, infinity}, [context],
+            <<"with `subinterp`: bytes that Python's allocators may give to the interpreter">>},
+        {max, {integer, 1, infinity}, [channel], <<"the values that may wait in it; default 1000">>},
+        {name, name, [shared_dict], <<"its name; one without a name ends with its maker">>},
+        {max_entries, {integer, 1, infinity}, [shared_dict], <<"default 100000">>},
+        {owner, pid, [shared_dict], <<"the process it ends with">>},
+        {installer, {one_of, [auto, pip, uv]}, [venv],
+            <<"`auto`, the default: `uv` if it is on the PATH, else `pip`; or one of them by name">>},
+        {timeout, {time, 1}, [venv], <<"for each program that is run; default 600000">>},
+        {extra_args, texts, [venv], <<"given to the installer as they are">>},
+        {driver, {one_of, [thread, beam]}, [event_loop, reactor_context],
+            <<"what drives the loop; without it the setting `driver`: see [Async](async.md)">>},
+        {protocol, {pair, <<"{Module, Class}">>}, [reactor_context],
+            <<"the class of the protocols, as `{Module, Class}`; must be given: see [Reactor](reactor.md)">>},
+        {max_connections, {integer, 1, infinity}, [reactor_context], <<"connections at a time; default 10000">>},
+        {notify, pid, [event_router], <<"who gets the events: see [Loops that Erlang drives](raw-loops.md)">>}
+    ].
 
 -spec takes(family()) -> [atom()].
-takes(call) -> [timeout, context, fallback, return, traceback, trace_id, reply_to];
-takes(stream) -> [timeout, context, fallback, traceback, trace_id, reply_to];
-takes(stream_start) -> [timeout, context, window, traceback, trace_id, reply_to];
-takes(cast) -> [timeout, context, trace_id, reply_to];
-takes(spawn_call) -> [timeout, context, return, traceback, trace_id, reply_to];
-takes(gather) -> [timeout, context, cancel, return, traceback, trace_id, reply_to];
-takes(parallel) -> [timeout, fallback, return, traceback, trace_id, reply_to];
-takes(map) -> [timeout, fallback, traceback, trace_id, reply_to, chunk, progress];
-takes(dag) -> [timeout, context, traceback, partial, want, pictures, redis];
-takes(asgi) -> [timeout, context, traceback, trace_id, reply_to, stream_to, window];
-takes(event_loop) -> [driver];
-takes(run_async) -> [module, func, args, kwargs, caller, ref];
-takes(event_router) -> [notify];
-takes(event_worker) -> [];
-takes(reactor_context) -> [protocol, max_connections, driver].
+takes(Family) -> [Name || {Name, _, Families, _} <- table(), lists:member(Family, Families)].
 
--spec check(family(), map()) -> ok | {error, {bad_argument, {option, term()} | opts}}.
-check(Family, Opts) when is_map(Opts) ->
-    case maps:keys(maps:without(takes(Family), Opts)) of
-        [] -> ok;
-        [Key | _] -> {error, {bad_argument, {option, Key}}}
+%% A timeout or a map of options, as the way of a call needs them.
+-spec read(family(), timeout() | given()) -> {ok, options()} | {error, py_error:reason()}.
+read(_Family, Timeout) when ?IS_TIMEOUT(Timeout) ->
+    {ok, (defaults())#{timeout := Timeout, limit := Timeout, flags := py_about:flags()}};
+read(Family, Opts) when is_map(Opts) ->
+    case each(maps:to_list(Opts), Family, defaults()) of
+        {ok, #{flags := Flags, reply_to := To} = Options} ->
+            {ok, Options#{flags := Flags bor py_about:flags(Opts, To)}};
+        {error, _} = Error ->
+            Error
     end;
+read(_Family, _) ->
+    {error, {bad_argument, timeout}}.
+
+defaults() ->
+    #{
+        timeout => py_call:default_timeout(),
+        limit => infinity,
+        flags => 0,
+        pool => default,
+        reply_to => self()
+    }.
+
+%% The options of what is no call: whether all of them are right.
+-spec check(family(), given()) -> ok | {error, py_error:reason()}.
+check(Family, Opts) when is_map(Opts) ->
+    check_each(maps:to_list(Opts), Family);
 check(_Family, _Opts) ->
     {error, {bad_argument, opts}}.
+
+check_each([], _Family) ->
+    ok;
+check_each([{Name, Value} | Rest], Family) ->
+    Kind = kind(Name, Family),
+    case Kind =/= none andalso py_kind:value(Kind, Value) of
+        {ok, _} -> check_each(Rest, Family);
+        error -> {error, {bad_argument, no_value(Name, Kind, Value)}};
+        false -> {error, {bad_argument, no_option(Name, Family)}}
+    end.
+
+%% Every call with options comes by here.
+each([], _Family, Options) ->
+    {ok, Options};
+each([{Name, Value} | Rest], Family, Options) ->
+    case kind(Name, Family) of
+        none ->
+            {error, {bad_argument, no_option(Name, Family)}};
+        Kind ->
+            case put(Kind, Name, Value, Options) of
+                #{} = With -> each(Rest, Family, With);
+                {error, _} = Error -> Error;
+                error -> {error, {bad_argument, no_value(Name, Kind, Value)}}
+            end
+    end.
+
+kind(Name, Family) ->
+    case lists:keyfind(Name, 1, of_calls()) of
+        {_, Kind, Families, _} ->
+            case lists:member(Family, Families) of
+                true -> Kind;
+                false -> other_kind(Name, Family)
+            end;
+        false ->
+            other_kind(Name, Family)
+    end.
+
+%% Here a name may stand for several things: the `timeout' of a context is none of a call.
+other_kind(Name, Family) ->
+    case [Kind || {Each, Kind, Families, _} <- of_others(), Each =:= Name, lists:member(Family, Families)] of
+        [Kind] -> Kind;
+        [] -> none
+    end.
+
+put({flags, Bits}, _Name, Value, Options) ->
+    case Bits of
+        #{Value := Bit} -> Options#{flags => Bit bor maps:get(flags, Options, 0)};
+        #{} -> error
+    end;
+put(context, _Name, Value, Options) ->
+    case py_call:pool(Value) of
+        {ok, Pool} -> Options#{pool => Pool};
+        {error, _} = Error -> Error
+    end;
+put(Kind, Name, Value, Options) ->
+    case py_kind:value(Kind, Value) of
+        {ok, Time} when Name =:= timeout -> Options#{timeout => Time, limit => Time};
+        {ok, Checked} -> Options#{Name => Checked};
+        error -> error
+    end.
+
+no_value(Name, Kind, Value) ->
+    py_text:format("the option ~ts must be ~ts, got ~0tP", [Name, py_kind:wanted(Kind, Value), Value, 10]).
+
+no_option(Name, Family) ->
+    Names = [atom_to_list(Each) || Each <- takes(Family)],
+    py_text:format("the option ~0tP means nothing here~ts ~ts", [Name, 10, hint(Name, Names), taken(Names)]).
+
+hint(Name, Names) when is_atom(Name) ->
+    case py_kind:nearest(atom_to_list(Name), Names) of
+        {ok, Nearest} -> ["; did you mean ", Nearest, "?"];
+        none -> "."
+    end;
+hint(_Name, _Names) ->
+    ".".
+
+taken([]) -> "This function takes none";
+taken(Names) -> ["This function takes ", lists:join(", ", Names)].

@@ -17,16 +17,6 @@
 %% Milliseconds that it has to cancel what runs.
 -define(STOP, 5000).
 
--type map_opts() :: #{
-    timeout => timeout(),
-    traceback => boolean(),
-    fallback => main,
-    trace_id => term(),
-    reply_to => pid(),
-    chunk => pos_integer(),
-    progress => pid()
-}.
-
 -record(run, {
     %% The caller's.
     slot :: py_nif:slot(),
@@ -40,10 +30,10 @@
     progress :: fun((pos_integer()) -> ok)
 }).
 
--spec calls([call()], timeout() | py_call:opts()) -> {ok, [term()]} | {error, py_error:reason()}.
+-spec calls([call()], py:timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
 calls(Calls, Opts) when is_list(Calls) ->
     case payloads(Calls, []) of
-        {ok, Payloads} -> ?MODULE:with(Calls, start(Payloads, Opts, fun(_Done) -> ok end));
+        {ok, Payloads} -> ?MODULE:with(Calls, start(Payloads, py_options:read(parallel, Opts), fun(_Done) -> ok end));
         {error, _} = Error -> Error
     end;
 calls(_Calls, _Opts) ->
@@ -75,26 +65,12 @@ payload(_) ->
     {error, {bad_argument, calls}}.
 
 %% `F' of each item, several items a call.
--spec map({py_call:name(), py_call:name()}, [term()], timeout() | map_opts()) ->
+-spec map({py_call:name(), py_call:name()}, [term()], py:timeout_or_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
-map(Function, List, Timeout) when ?IS_TIMEOUT(Timeout) ->
-    map(Function, List, #{timeout => Timeout});
-map(_Function, _List, #{return := ref}) ->
-    %% Several items have one answer.
-    {error, {bad_argument, {option, return}}};
-map({M, F}, List, Opts) when length(List) >= 0, is_map(Opts) ->
-    Total = length(List),
-    case {maps:get(chunk, Opts, chunk(Total)), maps:get(progress, Opts, undefined)} of
-        {_Chunk, Progress} when not is_pid(Progress), Progress =/= undefined ->
-            {error, {bad_argument, {option, progress}}};
-        {Chunk, Progress} when is_integer(Chunk), Chunk > 0 ->
-            Chunks = chunks(List, Chunk),
-            Names = [py_call:text(M), py_call:text(F)],
-            Calls = [{'erlang._object', map_chunk, Names ++ [Items]} || Items <- Chunks],
-            Tell = fun(Done) -> tell(Progress, min(Done * Chunk, Total), Total) end,
-            flatten(mapped(Calls, maps:without([chunk, progress], Opts), Tell));
-        _ ->
-            {error, {bad_argument, {option, chunk}}}
+map({M, F}, List, Opts) when length(List) >= 0, is_map(Opts) orelse ?IS_TIMEOUT(Opts) ->
+    case py_options:read(map, Opts) of
+        {ok, Options} -> mapped([py_call:text(M), py_call:text(F)], List, Options);
+        {error, _} = Error -> Error
     end;
 map({_M, _F}, List, _Opts) when length(List) >= 0 ->
     {error, {bad_argument, opts}};
@@ -103,9 +79,14 @@ map({_M, _F}, _List, _Opts) ->
 map(_Function, _List, _Opts) ->
     {error, {bad_argument, function}}.
 
-mapped(Calls, Opts, Tell) ->
+mapped(Names, List, Options) ->
+    Total = length(List),
+    Chunk = maps:get(chunk, Options, chunk(Total)),
+    Progress = maps:get(progress, Options, undefined),
+    Calls = [{'erlang._object', map_chunk, Names ++ [Items]} || Items <- chunks(List, Chunk)],
+    Tell = fun(Done) -> tell(Progress, min(Done * Chunk, Total), Total) end,
     case payloads(Calls, []) of
-        {ok, Payloads} -> ?MODULE:with(Calls, start(Payloads, Opts, Tell));
+        {ok, Payloads} -> flatten(?MODULE:with(Calls, start(Payloads, {ok, Options}, Tell)));
         {error, _} = Error -> Error
     end.
 
@@ -129,25 +110,19 @@ tell(Pid, Done, Total) ->
     _ = Pid ! {py_progress, Done, Total},
     ok.
 
-start([], Opts, _Progress) ->
-    case py_call:options(parallel, Opts) of
-        {ok, _} -> {ok, []};
-        {error, _} = Error -> Error
-    end;
-start(Payloads, Opts, Progress) ->
-    case py_call:options(parallel, Opts) of
-        {ok, #{timeout := Timeout, flags := Flags, fallback := Fallback}} ->
-            Run = #run{
-                slot = py_call:slot(),
-                left = lists:zip(lists:seq(1, length(Payloads)), Payloads),
-                flags = Flags,
-                fallback = Fallback,
-                progress = Progress
-            },
-            watch(Run, Timeout);
-        {error, _} = Error ->
-            Error
-    end.
+start(_Payloads, {error, _} = Error, _Progress) ->
+    Error;
+start([], {ok, _Options}, _Progress) ->
+    {ok, []};
+start(Payloads, {ok, #{timeout := Timeout, flags := Flags}}, Progress) ->
+    Run = #run{
+        slot = py_call:slot(),
+        left = lists:zip(lists:seq(1, length(Payloads)), Payloads),
+        flags = Flags,
+        fallback = Flags band ?FLAG_FALLBACK =/= 0,
+        progress = Progress
+    },
+    watch(Run, Timeout).
 
 watch(Run, Timeout) ->
     Stop = make_ref(),

@@ -14,12 +14,11 @@ start_link(Name, Size) ->
     gen_server:start_link(?MODULE, {Name, Size}, []).
 
 %% A pool of its own under a name.
--spec register(atom(), #{mode => worker | subinterp | owngil, size => pos_integer()}) ->
-    ok | {error, py_error:reason()}.
+-spec register(atom(), py_options:given()) -> ok | {error, py_error:reason()}.
 register(Name, Opts) when is_atom(Name), is_map(Opts) ->
-    case maps:keys(maps:without([mode, size], Opts)) of
-        [] -> start(Name, Opts);
-        [Key | _] -> {error, {bad_argument, {option, Key}}}
+    case py_options:check(pool, Opts) of
+        ok -> start(Name, Opts);
+        {error, _} = Error -> Error
     end;
 register(_Name, _Opts) ->
     {error, {bad_argument, name}}.
@@ -28,10 +27,6 @@ start(Name, Opts) ->
     case {py_registry:pool(Name), maps:get(mode, Opts, worker), maps:get(size, Opts, 1)} of
         {{ok, _}, _, _} ->
             {error, {bad_argument, <<"a pool of this name exists">>}};
-        {error, Mode, _} when Mode =/= worker, Mode =/= subinterp, Mode =/= owngil ->
-            {error, {bad_argument, mode}};
-        {error, _, Size} when not is_integer(Size); Size < 1 ->
-            {error, {bad_argument, size}};
         {error, worker, Size} ->
             py_context_sup:start_pool(worker, Name, Size);
         {error, _, Size} ->

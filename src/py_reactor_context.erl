@@ -11,11 +11,8 @@
 
 -export_type([opts/0]).
 
--type opts() :: #{
-    protocol := {Module :: py_call:name(), Class :: py_call:name()},
-    max_connections => pos_integer(),
-    driver => thread | beam
-}.
+%% `protocol' is among them.
+-type opts() :: py_options:given().
 %% The loop, and the number of the context in it.
 -type way() :: {py_nif:event_loop(), pos_integer()}.
 
@@ -65,8 +62,6 @@ on_loop({Loop, Number}, Function, Args) ->
     end.
 
 -spec init(opts()) -> {ok, {pid(), way()}} | {stop, term()}.
-init(#{max_connections := Most}) when not is_integer(Most); Most < 1 ->
-    {stop, {bad_argument, {option, max_connections}}};
 init(#{protocol := {Module, Class}} = Opts) ->
     process_flag(trap_exit, true),
     Most = maps:get(max_connections, Opts, ?MOST),

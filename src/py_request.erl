@@ -19,7 +19,7 @@ run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
 run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout) ->
     py_call:sync(default, Op, py_about:flags(), Payload, Timeout);
 run(Op, Encoded, Opts) ->
-    with(Encoded, py_call:options(family(Op), Opts), fun(Payload, #{flags := Flags} = Options) ->
+    with(Encoded, py_options:read(family(Op), Opts), fun(Payload, #{flags := Flags} = Options) ->
         or_main(Options, fun(Pool, Timeout) ->
             py_call:sync(Pool, Op, Flags, Payload, Timeout)
         end)
@@ -30,9 +30,11 @@ family(_Op) -> call.
 
 %% Runs it where the options say. With `fallback', a module that refuses to be loaded there is used in the
 %% main interpreter, within the same time.
--spec or_main(py_call:options(), fun((py_nif:pool() | default, timeout()) -> Result)) -> Result when
+-spec or_main(py_options:options(), fun((py_nif:pool() | default, timeout()) -> Result)) -> Result when
     Result :: ok | {ok, term()} | {error, py_error:reason()}.
-or_main(#{fallback := true, pool := Pool, timeout := Timeout}, Run) when Pool =/= default ->
+or_main(#{flags := Flags, pool := Pool, timeout := Timeout}, Run) when
+    Flags band ?FLAG_FALLBACK =/= 0, Pool =/= default
+->
     Deadline = py_async:deadline(Timeout),
     case Run(Pool, Timeout) of
         {error, Reason} when ?IS_REFUSAL(Reason) -> Run(default, py_async:left(Deadline));
@@ -44,7 +46,7 @@ or_main(#{pool := Pool, timeout := Timeout}, Run) ->
 %% Nobody waits: the log is told of what is refused, as of what fails in Python.
 -spec cast({term(), term()}, encoded(), opts()) -> ok.
 cast({M, F}, Encoded, Opts) ->
-    Cast = with(Encoded, py_call:options(cast, Opts), fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
+    Cast = with(Encoded, py_options:read(cast, Opts), fun(Payload, #{pool := Pool, flags := Flags, limit := Limit}) ->
         py_call:cast(Pool, ?OP_CALL, Flags, Payload, Limit)
     end),
     case Cast of
@@ -55,7 +57,7 @@ cast({M, F}, Encoded, Opts) ->
 %% `{py_response, Ref, Answer}' will come.
 -spec spawn(encoded(), opts()) -> reference().
 spawn(Encoded, Opts) ->
-    Spawned = with(Encoded, py_call:options(spawn_call, Opts), fun(Payload, Options) ->
+    Spawned = with(Encoded, py_options:read(spawn_call, Opts), fun(Payload, Options) ->
         #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
         Ref = py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags bor py_deadline:flag(Limit), Payload),
         ok = py_deadline:set(Ref, To, py_response, Limit),
@@ -74,8 +76,9 @@ spawn(Encoded, Opts) ->
 %% `{py_stream, Ref, _}' will come.
 -spec stream(encoded(), opts()) -> {ok, reference()} | {error, py_error:reason()}.
 stream(Encoded, Opts) ->
-    with(Encoded, py_call:options(stream_start, Opts), fun(Payload, Options) ->
-        #{pool := Pool, flags := Flags, reply_to := To, window := Window, limit := Limit} = Options,
+    with(Encoded, py_options:read(stream_start, Opts), fun(Payload, Options) ->
+        #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
+        Window = maps:get(window, Options, 0),
         case py_call:stream(To, Window, Pool, ?OP_STREAM, Flags bor py_deadline:flag(Limit), Payload) of
             {ok, Ref} ->
                 ok = py_deadline:set(Ref, To, py_stream, Limit),
@@ -90,6 +93,6 @@ with({ok, _Payload}, {error, _} = Error, _Then) -> Error;
 with({error, _} = Error, _Checked, _Then) -> Error.
 
 %% The options of a call into a context.
--spec in(py:context(), opts()) -> py_call:opts().
+-spec in(py:context(), opts()) -> py_options:given().
 in(Ctx, Opts) when is_map(Opts) -> Opts#{context => Ctx};
 in(Ctx, Timeout) -> #{context => Ctx, timeout => Timeout}.

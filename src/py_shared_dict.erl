@@ -21,7 +21,7 @@
 
 %% Its name: `erlang.SharedDict(Name)' is the same one in Python.
 -type dict() :: binary().
--type opts() :: #{name => atom() | binary(), max_entries => pos_integer(), owner => pid()}.
+-type opts() :: py_options:given().
 -type gone() :: no_such_dict | not_running.
 
 -define(INDEX, ?MODULE).
@@ -54,19 +54,15 @@ new(Opts) ->
 close(Name) -> ask({close, name(Name)}).
 
 check(Opts) when is_map(Opts) ->
-    Owner = maps:get(owner, Opts, default),
-    Max = maps:get(max_entries, Opts, ?MAX_ENTRIES),
-    case {maps:get(name, Opts, none), maps:keys(Opts) -- [name, max_entries, owner]} of
-        {_, [Unknown | _]} -> {error, {bad_argument, {option, Unknown}}};
-        _ when not (is_integer(Max) andalso Max > 0) -> {error, {bad_argument, {option, max_entries}}};
-        _ when not (is_pid(Owner) orelse Owner =:= default) -> {error, {bad_argument, {option, owner}}};
-        {none, []} when Owner =:= default -> {ok, {none, Max, self()}};
-        {none, []} -> {ok, {none, Max, Owner}};
-        {Name, []} when is_atom(Name); is_binary(Name) -> {ok, {name(Name), Max, Owner}};
-        _ -> {error, {bad_argument, {option, name}}}
+    case py_options:check(shared_dict, Opts) of
+        ok -> {ok, made(maps:get(max_entries, Opts, ?MAX_ENTRIES), Opts)};
+        {error, _} = Error -> Error
     end;
 check(_Opts) ->
     {error, {bad_argument, options}}.
+
+made(Max, #{name := Name} = Opts) -> {name(Name), Max, maps:get(owner, Opts, default)};
+made(Max, Opts) -> {none, Max, maps:get(owner, Opts, self())}.
 
 ask(Request) -> py_ask:server(?MODULE, Request, {error, not_running}).
 

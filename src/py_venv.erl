@@ -29,14 +29,7 @@
 %% `[<<"numpy>=2">>, "requests"]'; options of the installer are refused there).
 -type requirements() :: path() | [path()].
 
--type options() :: #{
-    %% auto: uv if it is on the PATH, else pip
-    installer => auto | pip | uv,
-    %% for each program that is run; default 10 minutes
-    timeout => timeout(),
-    %% given to the installer as they are
-    extra_args => [string() | binary()]
-}.
+-type options() :: py_options:given().
 
 -type settings() :: #{
     installer := pip | {uv, string()}, timeout := timeout(), extra_args := [binary()]
@@ -237,42 +230,27 @@ tail(Output) ->
 
 -spec settings(term()) -> {ok, settings()} | {error, {bad_argument, binary()}}.
 settings(Options) when is_map(Options) ->
-    Defaults = #{installer => auto, timeout => ?INSTALL_TIMEOUT, extra_args => []},
-    case maps:to_list(maps:without(maps:keys(Defaults), Options)) of
-        [] -> checked(maps:merge(Defaults, Options));
-        [{Key, _} | _] ->
-            bad("unknown option ~tp; known are installer, timeout and extra_args", [Key])
+    case {py_options:check(venv, Options), installer(maps:get(installer, Options, auto))} of
+        {ok, {ok, Program}} ->
+            {ok, Extra} = py_text:all(maps:get(extra_args, Options, [])),
+            Timeout = maps:get(timeout, Options, ?INSTALL_TIMEOUT),
+            {ok, #{installer => Program, timeout => Timeout, extra_args => Extra}};
+        {{error, _} = Error, _} ->
+            Error;
+        {ok, {error, _} = Error} ->
+            Error
     end;
 settings(Options) ->
     bad("the options must be a map, got ~tP", [Options, 10]).
 
-checked(#{installer := Installer, timeout := Timeout, extra_args := Extra}) ->
-    IsTimeout = ?IS_TIMEOUT(Timeout) andalso Timeout =/= 0,
-    case {installer(Installer), IsTimeout, py_text:all(Extra)} of
-        {{ok, Program}, true, {ok, Args}} ->
-            {ok, #{installer => Program, timeout => Timeout, extra_args => Args}};
-        {{error, _} = Error, _, _} ->
-            Error;
-        {_, false, _} ->
-            bad("timeout must be milliseconds or infinity, got ~tP", [Timeout, 10]);
-        {_, _, error} ->
-            bad("extra_args must be a list of strings or binaries, got ~tP", [Extra, 10])
-    end.
-
-installer(pip) ->
-    {ok, pip};
-installer(auto) ->
+installer(Which) when Which =:= auto; Which =:= uv ->
     case os:find_executable("uv") of
-        false -> {ok, pip};
-        Uv -> {ok, {uv, Uv}}
-    end;
-installer(uv) ->
-    case os:find_executable("uv") of
+        false when Which =:= auto -> {ok, pip};
         false -> bad("installer is uv, and there is no uv on the PATH", []);
         Uv -> {ok, {uv, Uv}}
     end;
 installer(Other) ->
-    bad("installer must be auto, pip or uv, got ~tP", [Other, 10]).
+    {ok, Other}.
 
 absolute(Path) ->
     case py_text:one(Path) of

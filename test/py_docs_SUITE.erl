@@ -9,6 +9,7 @@
     contributing/1,
     getting_started/1,
     calling_python/1,
+    options/1,
     types/1,
     errors_and_timeouts/1,
     streaming/1,
@@ -32,6 +33,7 @@
     what_we_test/1,
     every_page_has_a_test_case/1,
     every_link_within_the_project_leads_somewhere/1,
+    the_tables_of_the_pages_are_those_of_the_code/1,
     what_the_architecture_names_exists/1,
     a_wrong_snippet_fails_its_page/1
 ]).
@@ -44,6 +46,7 @@ all() ->
         contributing,
         getting_started,
         calling_python,
+        options,
         types,
         errors_and_timeouts,
         streaming,
@@ -67,6 +70,7 @@ all() ->
         what_we_test,
         every_page_has_a_test_case,
         every_link_within_the_project_leads_somewhere,
+        the_tables_of_the_pages_are_those_of_the_code,
         what_the_architecture_names_exists,
         a_wrong_snippet_fails_its_page
     ].
@@ -96,6 +100,7 @@ readme(Config) -> page("README.md", Config).
 contributing(Config) -> page("CONTRIBUTING.md", Config).
 getting_started(Config) -> page("docs/getting-started.md", Config).
 calling_python(Config) -> page("docs/calling-python.md", Config).
+options(Config) -> page("docs/options.md", Config).
 types(Config) -> page("docs/types.md", Config).
 errors_and_timeouts(Config) -> page("docs/errors-and-timeouts.md", Config).
 streaming(Config) -> page("docs/streaming.md", Config).
@@ -134,6 +139,20 @@ every_link_within_the_project_leads_somewhere(Config) ->
         not filelib:is_file(filename:join([Root, filename:dirname(Page), Link]))
     ],
     ?assertEqual([], Broken).
+
+%% `./dev fmt' writes them.
+the_tables_of_the_pages_are_those_of_the_code(Config) ->
+    Root = proplists:get_value(root, Config),
+    Script = filename:join(Root, "scripts/tables.escript"),
+    Tables = fun(Pages) ->
+        Args = [Script, filename:dirname(code:which(py)), "check" | Pages],
+        {Status, Output, _} = py_test:run_program(os:find_executable("escript"), Args, ?LIMIT),
+        {Status, Output}
+    end,
+    ?assertEqual({0, <<>>}, Tables(filelib:wildcard(filename:join(Root, "docs/*.md")))),
+    Stale = filename:join(proplists:get_value(priv_dir, Config), "stale.md"),
+    ok = file:write_file(Stale, "<!-- table: options of py:map -->\n\nnothing\n\n<!-- end of table -->\n"),
+    ?assertMatch({1, _}, Tables([Stale])).
 
 what_the_architecture_names_exists(Config) ->
     Root = proplists:get_value(root, Config),

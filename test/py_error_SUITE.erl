@@ -49,7 +49,7 @@ reasons() ->
         {context_died, killed},
         {bad_argument, too_deep},
         {bad_argument, <<"the key <<\"a\">> is there twice">>},
-        {bad_argument, {option, foo}},
+        {bad_argument, {no_such_pool, foo}},
         {not_convertible, <<"<object object at 0x1>">>},
         {gather_failed, [{2, timeout}, {3, {'ValueError', <<"x">>}}]},
         {asgi, <<"http.response.body before http.response.start">>},

@@ -190,8 +190,10 @@ wrong_arguments_are_refused_by_name(_Config) ->
         {timeout, fun() -> py:call(math, sqrt, [4], #{}, -1) end},
         {timeout, fun() -> py:call(math, sqrt, [4], #{}, 1.5) end},
         {timeout, fun() -> py:call(math, sqrt, [4], #{}, 1 bsl 40) end},
-        {{option, timeout}, fun() -> py:call(math, sqrt, [4], #{}, #{timeout => 1 bsl 40}) end},
-        {{option, retrun}, fun() -> py:call(math, sqrt, [4], #{}, #{retrun => ref}) end},
+        {
+            <<"the option timeout must be a time in milliseconds, or infinity, got 1099511627776">>,
+            fun() -> py:call(math, sqrt, [4], #{}, #{timeout => 1 bsl 40}) end
+        },
         {{no_such_pool, nowhere}, fun() -> py:call(nowhere, math, sqrt, [4]) end}
     ],
     [?assertReason({bad_argument, What}, Fun()) || {What, Fun} <- Wrong],

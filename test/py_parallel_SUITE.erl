@@ -192,8 +192,8 @@ bad_calls_are_refused(_Config) ->
     ?assertReason({bad_argument, calls}, py:parallel([{math}])),
     ?assertReason({bad_argument, calls}, py:parallel(nothing)),
     ?assertReason({bad_argument, args}, py:parallel([{math, sqrt, [1 | 2]}])),
-    ?assertReason({bad_argument, {option, chunk}}, py:map({math, sqrt}, [1], #{chunk => 0})),
-    ?assertReason({bad_argument, {option, progress}}, py:map({math, sqrt}, [1], #{progress => me})),
+    ?assertReason({bad_argument, <<"the option chunk must be a positive integer, got 0">>}, py:map({math, sqrt}, [1], #{chunk => 0})),
+    ?assertReason({bad_argument, <<"the option progress must be a pid, got me">>}, py:map({math, sqrt}, [1], #{progress => me})),
     ?assertReason({bad_argument, list}, py:map({math, sqrt}, no_list, #{})),
     ?assertReason({bad_argument, list}, py:map({math, sqrt}, [1 | 2], #{})),
     ?assertReason({bad_argument, function}, py:map(math, [1], #{})),
@@ -223,12 +223,16 @@ an_option_that_says_nothing_here_is_refused(_Config) ->
     Calls = [{math, sqrt, [1]}],
     [
         begin
-            ?assertReason({bad_argument, {option, Key}}, py:parallel(Calls, #{Key => Value})),
-            ?assertReason({bad_argument, {option, Key}}, py:map({math, sqrt}, [1], #{Key => Value}))
+            refused(Key, py:parallel(Calls, #{Key => Value})),
+            refused(Key, py:map({math, sqrt}, [1], #{Key => Value}))
         end
      || {Key, Value} <- [{context, main}, {window, 1}, {cancel, true}, {tiemout, 5}]
     ],
-    ?assertReason({bad_argument, {option, return}}, py:map({math, sqrt}, [1], #{return => ref})).
+    refused(return, py:map({math, sqrt}, [1], #{return => ref})).
+
+refused(Option, Answer) ->
+    {bad_argument, Text} = py_test:reason(Answer),
+    ?assertNotEqual(nomatch, string:prefix(Text, io_lib:format("the option ~ts means nothing here", [Option]))).
 
 map_keeps_the_order_and_tells_its_progress(_Config) ->
     Items = lists:seq(1, 100),
@@ -410,13 +414,12 @@ short(Result) -> Result.
 a_call_that_nobody_waits_for_does_not_fall_back(_Config) ->
     with_context(fun(Ctx) ->
         Opts = #{context => Ctx, fallback => main},
-        Refused = {bad_argument, {option, fallback}},
-        ?assertReason(Refused, py:await(py:spawn_call(math, sqrt, [4], #{}, Opts))),
-        ?assertReason(Refused, py:await(py:async_call(math, sqrt, [4], #{}, Opts))),
-        ?assertReason(Refused, py:async_gather([{math, sqrt, [4]}], Opts)),
-        ?assertReason(Refused, py:stream_start(builtins, range, [4], #{}, Opts)),
+        refused(fallback, py:await(py:spawn_call(math, sqrt, [4], #{}, Opts))),
+        refused(fallback, py:await(py:async_call(math, sqrt, [4], #{}, Opts))),
+        refused(fallback, py:async_gather([{math, sqrt, [4]}], Opts)),
+        refused(fallback, py:stream_start(builtins, range, [4], #{}, Opts)),
         %% Without a context it would do nothing.
-        ?assertReason(Refused, py:await(py:spawn_call(math, sqrt, [4], #{}, #{fallback => main})))
+        refused(fallback, py:await(py:spawn_call(math, sqrt, [4], #{}, #{fallback => main})))
     end).
 
 a_killed_interpreter_of_the_pool_is_replaced(_Config) ->

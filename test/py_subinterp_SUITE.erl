@@ -332,8 +332,8 @@ an_interpreter_gets_no_more_memory_than_it_may(_Config) ->
 
 a_bound_that_can_not_be_kept_is_refused(_Config) ->
     ?assertReason(not_supported, py_context:new(#{max_memory => 64 * ?MIB})),
-    ?assertReason({bad_argument, max_memory}, py_context:new(#{mode => subinterp, max_memory => 1})),
-    ?assertReason({bad_argument, max_queue}, py_context:new(#{max_queue => 0})).
+    ?assertReason({bad_argument, <<"the option max_memory must be an integer of 16777216 or more, got 1">>}, py_context:new(#{mode => subinterp, max_memory => 1})),
+    ?assertReason({bad_argument, <<"the option max_queue must be", _/binary>>}, py_context:new(#{max_queue => 0})).
 
 other_allocators_are_not_counted(_Config) ->
     Peer = py_test:peer([], [{"PYTHONMALLOC", "debug"}]),

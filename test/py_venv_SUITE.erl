@@ -316,7 +316,7 @@ several_lines() ->
 
 bad_arguments_are_refused(Config) ->
     Venv = venv(Config),
-    refused("unknown option", py_venv:ensure_venv(Venv, [], #{pip => true})),
+    refused("the option pip means nothing here", py_venv:ensure_venv(Venv, [], #{pip => true})),
     refused("installer must be", py_venv:ensure_venv(Venv, [], #{installer => conda})),
     refused("timeout must be", py_venv:ensure_venv(Venv, [], #{timeout => soon})),
     refused("extra_args must be", py_venv:ensure_venv(Venv, [], #{extra_args => [1]})),
