@@ -140,6 +140,8 @@ native_run(Key, Graph, Pool, Runner, Inputs, Native) ->
                 {ok, _} -> native_run(Key, Graph, Pool, Runner, Inputs, Native);
                 {error, Text} -> {error, {bad_argument, Text}}
             end;
+        {error, Text} ->
+            {error, {bad_argument, Text}};
         context_died ->
             {error, {context_died, stopped}};
         Refusal ->

@@ -16,8 +16,7 @@
     %% Whether coroutines may run in it, of its own or of nodes that its functions ask for.
     python := boolean(),
     %% What nobody else takes as an input.
-    leaves := [non_neg_integer()],
-    inputs := [py_dag:node_name()]
+    leaves := [non_neg_integer()]
 }.
 -type result(T) :: {ok, T} | {error, not_running | {bad_argument, py_error:what()}}.
 
@@ -25,14 +24,11 @@
 -define(LARGE, 50).
 
 -spec compile(py_dag:graph(), [py_dag:node_name()]) -> result(compiled()).
-compile(#{graph := Graph, inputs := Known} = Compiled, Inputs) when is_reference(Graph) ->
-    case lists:sort(Inputs) of
-        Known -> {ok, Compiled};
-        Others -> {error, {bad_argument, wrong_inputs(Known, Others)}}
-    end;
+compile(#{graph := Graph} = Compiled, _Inputs) when is_reference(Graph) ->
+    {ok, Compiled};
 compile(#{nodes := Nodes} = Graph, Inputs) when is_map(Nodes), map_size(Graph) =:= 1 ->
     try
-        {ok, build(lists:keysort(1, maps:to_list(Nodes)), lists:sort(Inputs))}
+        build(lists:keysort(1, maps:to_list(Nodes)), [text(Name) || Name <- Inputs])
     catch
         throw:{refused, What} -> {error, {bad_argument, What}};
         %% The application was never started.
@@ -41,59 +37,76 @@ compile(#{nodes := Nodes} = Graph, Inputs) when is_map(Nodes), map_size(Graph) =
 compile(_Graph, _Inputs) ->
     {error, {bad_argument, <<"a graph is #{nodes => #{Name => #{run => ...}}}">>}}.
 
-wrong_inputs(Known, Given) ->
-    case Known -- Given of
-        [Missing | _] -> py_text:format("the run has no input ~0tp", [Missing]);
-        [] -> py_text:format("the graph takes no input ~0tp", [hd(Given -- Known)])
-    end.
-
 build(Nodes, Inputs) ->
-    Lines = [node_line(Name, Spec) || {Name, Spec} <- Nodes],
-    Names = [Name || {Name, _} <- Nodes],
-    Known = maps:from_keys(Names ++ Inputs, []),
-    Taken = maps:from_keys(lists:append([check_inputs(Line, Known) || Line <- Lines]), []),
-    Numbered = lists:enumerate(0, Lines),
-    Texts = [text(Name) || Name <- Inputs],
-    Build = fun(Native) -> build_native(length(Native) > ?LARGE, Texts, Native) end,
-    case Build([native_line(Line) || Line <- Lines]) of
-        {ok, Graph} ->
-            #{
+    {Described, {Functions, Limits}} = lists:mapfoldl(fun describe/2, {#{}, #{}}, Nodes),
+    ByPlace = [Limit || {_, Limit} <- lists:sort([{Place, Limit} || {Limit, Place} <- maps:to_list(Limits)])],
+    case new(length(Nodes) > ?LARGE, Inputs, term_to_binary(Described), ByPlace) of
+        {ok, Graph, Leaves} ->
+            Names = [Name || {Name, _} <- Nodes],
+            {ok, #{
                 graph => Graph,
                 names => list_to_tuple(Names),
-                index => maps:from_list([{Name, Index} || {Index, #{name := Name}} <- Numbered]),
-                functions => maps:from_list([Called || #{function := Called} <- Lines]),
-                python => lists:any(fun is_python/1, Lines),
-                leaves => [
-                    Index
-                 || {Index, #{name := Name}} <- Numbered, not is_map_key(Name, Taken)
-                ],
-                inputs => Inputs
-            };
+                index => maps:from_list([{Name, Place} || {Place, Name} <- lists:enumerate(0, Names)]),
+                functions => Functions,
+                python => lists:any(fun is_python/1, Described),
+                leaves => Leaves
+            }};
         {error, Text} ->
-            refuse(Text)
+            {error, {bad_argument, Text}}
     end.
 
-build_native(true, Inputs, Nodes) -> py_nif:dag_new_large(Inputs, Nodes);
-build_native(false, Inputs, Nodes) -> py_nif:dag_new(Inputs, Nodes).
+new(true, Inputs, Nodes, Limits) -> py_nif:dag_new_large(Inputs, Nodes, Limits);
+new(false, Inputs, Nodes, Limits) -> py_nif:dag_new(Inputs, Nodes, Limits).
 
-is_python(#{body := Body}) -> element(1, Body) =:= python.
+is_python({_Name, #{run := Run}}) -> element(1, Run) =:= python.
 
-check_inputs(#{name := Name, inputs := Inputs, condition := Condition}, Known) ->
-    [
-        case Known of
-            #{Input := _} -> Input;
-            #{} -> refuse("node ~0tp needs ~0tp, which is neither a node nor an input", [Name, Input])
-        end
-     || Input <- [Input || {Input, _Maybe} <- Inputs] ++ Condition
-    ].
+%% A node as the native side reads it: its keys, which that side checks, with everything in words that both
+%% know. Beside it the functions of Erlang by their numbers, and the places of limits.
+describe({Name, #{run := Run} = Keys}, {Functions, Limits}) ->
+    {Body, Inputs} = body(Run, inputs(Name, Keys), Name),
+    {Native, More} = numbered(Body, Functions),
+    Described = maps:without([optional], Keys#{
+        run := Native,
+        inputs => [{text(Input), Maybe} || {Input, Maybe} <- Inputs]
+    }),
+    {Limited, Known} = limited(with_default(Name, Keys, conditional(Described)), Limits),
+    {{text(Name), Limited}, {More, Known}};
+describe({Name, _Keys}, _Beside) ->
+    refuse("node ~0tp is no map with a key run", [Name]).
 
-native_line(#{name := Name, body := Body, inputs := Inputs} = Line) ->
-    #{policy := Policy, default := Default, condition := Condition, limit := Limit} = Line,
-    Given = [{text(Input), Maybe} || {Input, Maybe} <- Inputs],
-    {text(Name), Body, Given, Policy, Default, native_condition(Condition), Limit}.
+inputs(Name, Keys) ->
+    case maps:get(inputs, Keys, []) of
+        Inputs when is_list(Inputs) -> [input(Input) || Input <- Inputs];
+        _ -> refuse("the inputs of node ~0tp are no list", [Name])
+    end.
 
-native_condition([]) -> none;
-native_condition([Name]) -> text(Name).
+input({optional, Input}) -> {Input, true};
+input(Input) -> {Input, false}.
+
+conditional(#{condition := Condition} = Keys) -> Keys#{condition := text(Condition)};
+conditional(Keys) -> Keys.
+
+with_default(_Name, #{default := Default}, Described) -> Described#{default => term_to_binary(Default)};
+with_default(_Name, #{optional := true}, Described) -> Described#{default => term_to_binary(none)};
+with_default(Name, #{optional := Optional}, _Described) when Optional =/= false ->
+    refuse("optional of node ~0tp is neither true nor false", [Name]);
+with_default(_Name, _Keys, Described) -> Described.
+
+%% Any other term is none to the native side, too.
+limited(#{limit := Limit} = Keys, Limits) when is_reference(Limit) ->
+    Place = maps:get(Limit, Limits, map_size(Limits)),
+    {Keys#{limit := Place}, Limits#{Limit => Place}};
+limited(#{limit := _} = Keys, Limits) ->
+    {Keys#{limit := none_of_ours}, Limits};
+limited(Keys, Limits) ->
+    {Keys, Limits}.
+
+%% A function of Erlang is known by a number of its own: a run may have those of several graphs.
+numbered({function, Called}, Functions) ->
+    Number = erlang:unique_integer([positive]),
+    {{erlang, Number}, Functions#{Number => Called}};
+numbered(Body, Functions) ->
+    {Body, Functions}.
 
 %% The inputs of a run as the native side takes them.
 -spec encoded(#{py_dag:node_name() => term()}) -> [{binary(), binary()}].
@@ -117,88 +130,26 @@ text(Name) when is_binary(Name), Name =/= <<>> ->
 text(Name) ->
     py_text:format("~0tp", [Name]).
 
-node_line(Name, #{run := Run} = Spec) ->
-    Allowed = [run, kind, inputs, timeout, retries, backoff, hedge, default, optional, condition, limit],
-    case maps:keys(maps:without(Allowed, Spec)) of
-        [] -> ok;
-        [Key | _] -> refuse("node ~0tp has an unknown key ~0tp", [Name, Key])
-    end,
-    Declared = [input(Name, Input) || Input <- list(Name, Spec)],
-    Line = #{
-        name => Name,
-        policy => {
-            time(Name, timeout, Spec, -1),
-            count(Name, retries, Spec),
-            time(Name, backoff, Spec, 10),
-            time(Name, hedge, Spec, -1)
-        },
-        default => default(Name, Spec),
-        condition => [Condition || {condition, Condition} <- maps:to_list(Spec)],
-        limit => limit(Name, Spec)
-    },
-    Kind = maps:get(kind, Spec, any),
-    kind(Kind, body(Run, Kind =:= io, Declared, Line));
-node_line(Name, _Spec) ->
-    refuse("node ~0tp is no map with a key run", [Name]).
-
-list(Name, Spec) ->
-    case maps:get(inputs, Spec, []) of
-        Inputs when is_list(Inputs) -> Inputs;
-        _ -> refuse("the inputs of node ~0tp are no list", [Name])
-    end.
-
-input(_Name, {optional, Input}) -> {Input, true};
-input(_Name, Input) -> {Input, false}.
-
-time(Name, Key, Spec, Default) ->
-    case Spec of
-        #{Key := Time} when is_integer(Time), Time >= 0, Time < 1 bsl 40 -> Time;
-        #{Key := infinity} -> -1;
-        #{Key := _} -> refuse("the ~ts of node ~0tp is no number of milliseconds", [Key, Name]);
-        #{} -> Default
-    end.
-
-count(Name, Key, Spec) ->
-    case maps:get(Key, Spec, 0) of
-        Count when is_integer(Count), Count >= 0, Count < 1 bsl 32 -> Count;
-        _ -> refuse("the ~ts of node ~0tp are no count", [Key, Name])
-    end.
-
-default(_Name, #{default := Default}) -> term_to_binary(Default);
-default(_Name, #{optional := true}) -> term_to_binary(none);
-default(Name, #{optional := Optional}) when Optional =/= false ->
-    refuse("optional of node ~0tp is neither true nor false", [Name]);
-default(_Name, #{}) -> undefined.
-
-limit(_Name, #{limit := Limit}) when is_reference(Limit) -> Limit;
-limit(Name, #{limit := _}) -> refuse("the limit of node ~0tp is not from py_dag:limit/1", [Name]);
-limit(_Name, #{}) -> none.
-
-%% What runs: Python, Erlang or Redis.
-body({py, Module, Function}, Io, Inputs, Line) ->
-    Line#{body => {python, called(Module, Line), called(Function, Line), Io}, inputs => Inputs};
-body({input, Name}, _Io, Inputs, Line) ->
-    All = with(Name, Inputs),
-    Line#{body => {redis, given, place(Name, All)}, inputs => All};
-body({Module, Function} = Called, _Io, Inputs, Line) when is_atom(Module), is_atom(Function) ->
-    function(Called, Inputs, Line);
-body(Fun, _Io, Inputs, Line) when is_function(Fun, 1) ->
-    function(Fun, Inputs, Line);
-body([_ | _] = Commands, _Io, Inputs, #{name := Name} = Line) ->
+%% What runs, of Python, Erlang or Redis, and all its inputs.
+body({py, Module, Function}, Inputs, Name) ->
+    {{python, called(Module, Name), called(Function, Name)}, Inputs};
+body({input, Input}, Inputs, _Name) ->
+    All = with(Input, Inputs),
+    {{redis, given, place(Input, All)}, All};
+body({Module, Function} = Called, Inputs, _Name) when is_atom(Module), is_atom(Function) ->
+    {{function, Called}, Inputs};
+body(Fun, Inputs, _Name) when is_function(Fun, 1) ->
+    {{function, Fun}, Inputs};
+body([_ | _] = Commands, Inputs, Name) ->
     All = lists:foldl(fun with/2, Inputs, py_dag_command:inputs(Commands)),
     case py_dag_command:parts(Commands, fun(Input) -> place(Input, All) end) of
-        {ok, {How, Parts}} -> Line#{body => {redis, How, Parts}, inputs => All};
+        {ok, {How, Parts}} -> {{redis, How, Parts}, All};
         error -> refuse("node ~0tp has a command that is no list of words", [Name])
     end;
-body(_Run, _Io, _Inputs, #{name := Name}) ->
+body(_Run, _Inputs, Name) ->
     refuse("node ~0tp runs none of {py, M, F}, {M, F}, fun/1, a Redis command", [Name]).
 
-%% Known by a number of its own: a run may have the functions of several graphs.
-function(Called, Inputs, Line) ->
-    Number = erlang:unique_integer([positive]),
-    Line#{body => {erlang, Number}, inputs => Inputs, function => {Number, Called}}.
-
-called(Text, #{name := Name}) ->
+called(Text, Name) ->
     case py_call:text(Text) of
         Called when is_atom(Called) -> atom_to_binary(Called);
         Called when is_binary(Called) -> Called;
@@ -215,15 +166,6 @@ place(Name, Inputs) -> place(Name, Inputs, 0).
 
 place(Name, [{Name, _} | _], Place) -> Place;
 place(Name, [_ | Rest], Place) -> place(Name, Rest, Place + 1).
-
-kind(any, Line) ->
-    Line;
-kind(redis, #{body := {redis, _, _}} = Line) ->
-    Line;
-kind(Kind, #{body := Body} = Line) when Kind =:= cpu orelse Kind =:= io, element(1, Body) =/= redis ->
-    Line;
-kind(Kind, #{name := Name}) ->
-    refuse("node ~0tp can't be of kind ~0tp", [Name, Kind]).
 
 %% The options of a run, checked, as the native side takes them.
 -spec options(compiled(), py_options:given()) -> {ok, map()} | {error, py_error:reason()}.

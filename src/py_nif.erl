@@ -17,7 +17,7 @@
 -export([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
 -export([executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/6, callback_refuse/2, is_object_ref/1]).
--export([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
+-export([dag_new/3, dag_new_large/3, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -export([dag_redis/1, dag_default/1]).
 
 -export([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
@@ -28,7 +28,7 @@
 
 -export_type([raw_loop/0, event_id/0, event_loop/0]).
 -export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
--export_type([dag_graph/0, dag_run/0, dag_limit/0, dag_node/0, dag_opts/0]).
+-export_type([dag_graph/0, dag_run/0, dag_limit/0, dag_opts/0]).
 
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
@@ -43,7 +43,7 @@
 -nifs([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
 -nifs([executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/6, callback_refuse/2, is_object_ref/1]).
--nifs([dag_new/2, dag_new_large/2, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
+-nifs([dag_new/3, dag_new_large/3, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -nifs([dag_redis/1, dag_default/1]).
 
 -nifs([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
@@ -83,16 +83,6 @@
 -type dag_graph() :: reference().
 -type dag_run() :: reference().
 -type dag_limit() :: reference().
-%% Milliseconds, or -1 for none. The default is the external form of a term.
--type dag_node() :: {
-    Name :: binary(),
-    Body :: tuple(),
-    Inputs :: [{binary(), Maybe :: boolean()}],
-    {Timeout :: integer(), Retries :: non_neg_integer(), Backoff :: integer(), Hedge :: integer()},
-    Default :: undefined | binary(),
-    Condition :: none | binary(),
-    none | dag_limit()
-}.
 -type dag_opts() :: {
     Deadline :: integer(),
     Partial :: boolean(),
@@ -379,15 +369,18 @@ callback_refuse(_Id, _Raised) -> ?NOT_LOADED.
 -spec is_object_ref(term()) -> boolean().
 is_object_ref(_Term) -> ?NOT_LOADED(false).
 
--spec dag_new(Inputs :: [binary()], [dag_node()]) -> {ok, dag_graph()} | {error, binary()}.
-dag_new(_Inputs, _Nodes) -> ?NOT_LOADED.
+%% The external form of a list of `{Name, Keys}'; in the keys, a place in the list stands for a limit.
+-spec dag_new(Inputs :: [binary()], Nodes :: binary(), [reference()]) ->
+    {ok, dag_graph(), Leaves :: [non_neg_integer()]} | {error, binary()}.
+dag_new(_Inputs, _Nodes, _Limits) -> ?NOT_LOADED.
 
--spec dag_new_large(Inputs :: [binary()], [dag_node()]) -> {ok, dag_graph()} | {error, binary()}.
-dag_new_large(_Inputs, _Nodes) -> ?NOT_LOADED.
+-spec dag_new_large(Inputs :: [binary()], Nodes :: binary(), [reference()]) ->
+    {ok, dag_graph(), Leaves :: [non_neg_integer()]} | {error, binary()}.
+dag_new_large(_Inputs, _Nodes, _Limits) -> ?NOT_LOADED.
 
 %% `{Key, Answer}' comes to the calling process.
 -spec dag_run(slot(), Key, dag_graph(), pool() | default, Runner, Inputs, dag_opts()) ->
-    {ok, dag_run()} | no_client | refusal()
+    {ok, dag_run()} | {error, binary()} | no_client | refusal()
 when
     Key :: reference(),
     Runner :: pid() | undefined,

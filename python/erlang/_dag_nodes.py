@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, overload
 from erlang import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Word = str | bytes | int | float
     # bytes, the place of an input, or the parts of one word.
     Part = bytes | int | list[Any]
-
-_MISSING: Any = object()
 
 
 class Limit:
@@ -26,16 +24,6 @@ class Limit:
         self._native = _native.dag_limit(at_once)
 
 
-@dataclass(frozen=True)
-class Policy:
-    """What happens around a node: seconds, or None."""
-
-    timeout: float | None = None
-    retries: int = 0
-    backoff: float = 0.01
-    hedge: float | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class Node:
     """A node; one that is a function can still be called as such."""
@@ -43,34 +31,20 @@ class Node:
     name: str
     kind: str
     inputs: tuple[tuple[str, bool], ...]
-    policy: Policy
-    default: Any = _MISSING
-    condition: str | None = None
-    limit: Limit | None = None
-    function: Callable[..., Any] | None = None
-    commands: Any = field(default=None, repr=False)
+    options: Mapping[str, Any]
+    function: Callable[..., Any] | None
+    _read: Any = field(repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.function is None:
             raise TypeError(f"node {self.name} is a command, not a function")
         return self.function(*args, **kwargs)
 
-    def line(self) -> tuple[Any, ...]:
-        """The node as the native side takes it."""
-        if self.function is not None:
-            is_async = inspect.iscoroutinefunction(self.function)
-            body: tuple[Any, ...] = ("python", self.function, is_async)
-        else:
-            body = ("redis", *self.commands)
-        policy = (
-            self.policy.timeout,
-            self.policy.retries,
-            self.policy.backoff,
-            self.policy.hedge,
-        )
-        default = None if self.default is _MISSING else (self.default,)
-        limit = None if self.limit is None else self.limit._native
-        return (self.name, body, list(self.inputs), policy, default, self.condition, limit)
+    @property
+    def _native(self) -> tuple[Any, ...]:
+        """The node as graphs take it: read once, with the objects that belong to it."""
+        default = (self.options["default"],) if "default" in self.options else None
+        return (self._read, self.function, default)
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -83,31 +57,32 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
     ]
 
 
-def _inputs(names: Iterable[str], optional: Sequence[str]) -> tuple[tuple[str, bool], ...]:
-    return tuple((name, name in optional) for name in names)
-
-
 def _node(
-    name: str, kind: str, inputs: Iterable[str], options: dict[str, Any], **body: Any
+    name: str,
+    kind: str,
+    names: Iterable[str],
+    options: dict[str, Any],
+    run: tuple[Any, ...],
+    function: Callable[..., Any] | None = None,
 ) -> Node:
-    """The options are what every kind of node may have."""
-    return Node(
-        name=name,
-        kind=kind,
-        inputs=_inputs(inputs, options.pop("optional", ())),
-        default=options.pop("default", _MISSING),
-        condition=options.pop("condition", None),
-        limit=options.pop("limit", None),
-        policy=Policy(**options),
-        **body,
-    )
+    """The options are keys that every kind of node has; the native side knows and checks them."""
+    inputs = [(name, name in options.get("optional", ())) for name in names]
+    keys = {key: value for key, value in options.items() if key not in ("default", "optional")}
+    limit = keys.get("limit")
+    if isinstance(limit, Limit):
+        # A description has places in place of objects; there is only this one.
+        keys["limit"], limit = 0, limit._native
+    keys = dict(run=run, kind=kind, inputs=inputs, **keys)
+    read = _native.dag_node(name, keys, limit)
+    return Node(name, kind, tuple(inputs), options, function, read)
 
 
 def _function(kind: str, function: Callable[..., Any], options: dict[str, Any]) -> Node:
     inputs = options.pop("inputs", None)
     names = _parameters(function) if inputs is None else inputs
     name = options.pop("name", None) or function.__name__
-    return _node(name, kind, names, options, function=function)
+    run = ("function", inspect.iscoroutinefunction(function))
+    return _node(name, kind, names, options, run, function)
 
 
 @overload
@@ -160,7 +135,7 @@ def redis(
         how, what = "many", [_command(words, names) for words in commands]
     else:
         how, what = "one", _command(words, names)
-    return _node(name, "redis", names, options, commands=(how, what))
+    return _node(name, "redis", names, options, ("redis", how, what))
 
 
 def _place(names: list[str], name: str) -> Any:

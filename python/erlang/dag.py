@@ -104,14 +104,10 @@ class Graph:
         for node in self.nodes:
             if not isinstance(node, Node):
                 raise TypeError(f"{node!r} is no node: use @dag.cpu, @dag.io or dag.redis")
-        names = {node.name for node in self.nodes}
-        taken = {name for node in self.nodes for name, _ in node.inputs}
-        taken |= {node.condition for node in self.nodes if node.condition is not None}
-        self.inputs = tuple(sorted(taken - names if inputs is None else set(inputs)))
         self._places = {node.name: place for place, node in enumerate(self.nodes)}
-        self._leaves = [n for n, node in enumerate(self.nodes) if node.name not in taken]
-        lines = [node.line() for node in self.nodes]
-        self._native = _native.dag_new(list(self.inputs), lines)
+        self._native, self.inputs, self._leaves = _native.dag_new(
+            None if inputs is None else sorted(set(inputs)), [node._native for node in self.nodes]
+        )
         self._functions = sum(node.function is not None for node in self.nodes)
 
     def _wanted(self, want: Iterable[str] | None) -> list[int]:

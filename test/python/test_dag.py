@@ -266,6 +266,32 @@ def test_a_wrong_graph_is_refused_with_the_reason():
         dag.redis("n")
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"timeout": "soon"}, ValueError, "the timeout of node n is no time in seconds"),
+        ({"hedge": -1}, ValueError, "the hedge of node n is no time in seconds"),
+        ({"retries": 1.5}, ValueError, "the retries of node n are no count"),
+        ({"limit": 2}, ValueError, "the limit of node n is no dag.Limit"),
+        ({"condition": 2}, ValueError, "the condition of node n is no name"),
+        ({"inputs": [2]}, ValueError, "the inputs of node n are no list of names"),
+        ({"colour": "red"}, TypeError, "node n has an unknown key colour"),
+        ({"kind": "io"}, TypeError, "kind"),
+        ({"run": print}, TypeError, "run"),
+    ],
+)
+def test_a_wrong_option_is_refused_where_it_is_written(options, error, told):
+    with pytest.raises(error, match=told):
+        dag.cpu(name="n", **options)(lambda: 1)
+
+
+def test_nothing_is_as_good_as_no_option():
+    nothing = {"timeout": None, "hedge": None, "limit": None, "condition": None, "default": None}
+    node = dag.cpu(name="n", **nothing)(lambda: 1)
+    assert dag.run([node])["n"] == 1
+    assert dag.Graph([node]).inputs == ()
+
+
 def test_only_what_is_wanted_runs():
     report = dag.run([double, plus, fails], {"x": 1}, want=["double"])
     assert report.results == {"double": 2}

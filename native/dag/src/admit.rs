@@ -236,7 +236,8 @@ impl Ticket {
         if depth > DEEPEST {
             return self.fail(Reason::TooDeep);
         }
-        let prepared = run.core.prepare(&more.graph, more.inputs, &options, depth);
+        let bound = more.graph.bind(more.inputs);
+        let prepared = bound.and_then(|bound| run.core.prepare(bound, &options, depth));
         let inner = match prepared {
             Ok(inner) => inner,
             Err(error) => return self.fail(Reason::new(error)),

@@ -20,8 +20,10 @@ pub enum Error {
     Cycle(Vec<String>),
     /// The run was started without this input.
     MissingInput(String),
-    /// The run was given, or asked for, a name that the graph does not have.
-    UnknownName(String),
+    /// The run was given an input that the graph does not take.
+    UnusedInput(String),
+    /// The run was asked for a node that the graph does not have.
+    UnknownNode(String),
     /// A node failed, and with it the run.
     Node {
         node: String,
@@ -45,12 +47,13 @@ impl fmt::Display for Error {
             Error::UnknownInput { node, input } => {
                 write!(
                     f,
-                    "node {node} needs {input}, which the graph does not have"
+                    "node {node} needs {input}, which is neither a node nor an input"
                 )
             }
             Error::Cycle(path) => write!(f, "the graph has a cycle: {}", path.join(" -> ")),
             Error::MissingInput(name) => write!(f, "the run has no input {name}"),
-            Error::UnknownName(name) => write!(f, "the graph has nothing named {name}"),
+            Error::UnusedInput(name) => write!(f, "the graph takes no input {name}"),
+            Error::UnknownNode(name) => write!(f, "the graph has no node {name}"),
             Error::Node { node, reason } => write!(f, "node {node}: {reason}"),
             Error::Deadline => f.write_str("the run's deadline has passed"),
             Error::Cancelled => f.write_str("the run was cancelled"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::node::Node;
+use crate::value::Value;
 
 /// Where a node takes an input from.
 #[derive(Clone, Copy)]
@@ -29,12 +30,17 @@ pub(crate) struct Vertex {
 pub(crate) struct Plan {
     pub inputs: Vec<String>,
     pub vertices: Vec<Vertex>,
-    names: HashMap<Arc<str>, usize>,
+    /// Of inputs and nodes, by their names.
+    places: HashMap<Arc<str>, From>,
 }
 
 impl Plan {
+    /// The node of that name.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.names.get(name).copied()
+        match self.places.get(name) {
+            Some(From::Node(index)) => Some(*index),
+            _ => None,
+        }
     }
 }
 
@@ -55,6 +61,46 @@ impl Graph {
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         self.0.inputs.iter().map(String::as_str)
     }
+
+    /// The nodes that no other one takes as an input, by their place.
+    pub fn leaves(&self) -> impl Iterator<Item = usize> {
+        let all = self.0.vertices.iter().enumerate();
+        all.filter(|(_, vertex)| vertex.children.is_empty())
+            .map(|(index, _)| index)
+    }
+
+    /// Gives each input its value, for one run.
+    pub fn bind<S: AsRef<str>>(
+        &self,
+        inputs: impl IntoIterator<Item = (S, Value)>,
+    ) -> Result<Bound, Error> {
+        let plan = &self.0;
+        let mut values: Vec<Option<Value>> = vec![None; plan.inputs.len()];
+        let mut unused = None;
+        for (name, value) in inputs {
+            match plan.places.get(name.as_ref()) {
+                Some(From::Input(place)) => values[*place] = Some(value),
+                _ => unused = unused.or(Some(name.as_ref().to_owned())),
+            }
+        }
+        if let Some(place) = values.iter().position(Option::is_none) {
+            return Err(Error::MissingInput(plan.inputs[place].clone()));
+        }
+        match unused {
+            Some(name) => Err(Error::UnusedInput(name)),
+            None => Ok(Bound {
+                graph: self.clone(),
+                inputs: values.into_iter().flatten().collect(),
+            }),
+        }
+    }
+}
+
+/// A graph with the values of its inputs.
+pub struct Bound {
+    pub(crate) graph: Graph,
+    /// In the order of the graph.
+    pub(crate) inputs: Vec<Value>,
 }
 
 /// Collects inputs and nodes in any order; `build` checks them.
@@ -102,12 +148,10 @@ impl Builder {
         if let Some(path) = cycle(&vertices) {
             return Err(Error::Cycle(path));
         }
-        let names = vertices.iter().map(|vertex| vertex.node.name.clone());
-        let names = names.enumerate().map(|(n, name)| (name, n)).collect();
         Ok(Graph(Arc::new(Plan {
             inputs: self.inputs,
             vertices,
-            names,
+            places,
         })))
     }
 }

@@ -3,14 +3,13 @@
 //! Thread: any. A run is refused as a whole or admitted as a whole: its nodes find room always.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use reactor::{Handle, TaskLoop, clock};
 
 use crate::cpu_lane::CpuLane;
 use crate::error::Error;
-use crate::graph::{From, Graph, Plan};
+use crate::graph::{Bound, From, Graph, Plan};
 use crate::report::Report;
 use crate::run::{End, NodeRun, Options, Run, RunHandle};
 use crate::state::Over;
@@ -91,7 +90,17 @@ impl Lanes {
         options: Options,
         then: impl FnOnce(Result<Report, Error>) + Send + 'static,
     ) -> Result<RunHandle, Error> {
-        let run = self.core.prepare(graph, inputs, &options, 0)?;
+        self.run_bound(graph.bind(inputs)?, options, then)
+    }
+
+    /// As `run_then`, with inputs that were looked at before.
+    pub fn run_bound(
+        &self,
+        bound: Bound,
+        options: Options,
+        then: impl FnOnce(Result<Report, Error>) + Send + 'static,
+    ) -> Result<RunHandle, Error> {
+        let run = self.core.prepare(bound, &options, 0)?;
         self.core.enter()?;
         *lock(&run.end.then) = Some(Box::new(move |run| then(run.result())));
         if let Some(time) = options.deadline {
@@ -117,18 +126,17 @@ impl Drop for Lanes {
 
 impl Core {
     /// A run that has not begun; `enter` or `enter_admitted` comes before it does.
-    pub fn prepare<S: AsRef<str>>(
+    pub fn prepare(
         self: &Arc<Self>,
-        graph: &Graph,
-        inputs: impl IntoIterator<Item = (S, Value)>,
+        bound: Bound,
         options: &Options,
         depth: usize,
     ) -> Result<Arc<Run>, Error> {
+        let Bound { graph, inputs } = bound;
         let plan = &graph.0;
-        let inputs = bind(plan, inputs)?;
         for name in &options.wanted {
             if plan.find(name).is_none() {
-                return Err(Error::UnknownName(name.clone()));
+                return Err(Error::UnknownNode(name.clone()));
             }
         }
         let nodes = plan.vertices.iter().map(|vertex| {
@@ -138,7 +146,7 @@ impl Core {
         });
         let nodes: Box<[NodeRun]> = nodes.collect();
         Ok(Arc::new(Run {
-            graph: graph.clone(),
+            graph,
             depth,
             core: self.clone(),
             inputs,
@@ -151,28 +159,6 @@ impl Core {
             end: End::default(),
             turns: Mutex::default(),
         }))
-    }
-}
-
-/// The inputs in the order of the graph.
-fn bind<S: AsRef<str>>(
-    plan: &Plan,
-    inputs: impl IntoIterator<Item = (S, Value)>,
-) -> Result<Vec<Value>, Error> {
-    let mut given: HashMap<String, Value> = inputs
-        .into_iter()
-        .map(|(name, value)| (name.as_ref().to_owned(), value))
-        .collect();
-    let mut bound = Vec::with_capacity(plan.inputs.len());
-    for name in &plan.inputs {
-        match given.remove(name) {
-            Some(value) => bound.push(value),
-            None => return Err(Error::MissingInput(name.clone())),
-        }
-    }
-    match given.into_keys().next() {
-        Some(name) => Err(Error::UnknownName(name)),
-        None => Ok(bound),
     }
 }
 

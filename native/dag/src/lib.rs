@@ -46,10 +46,10 @@ mod value;
 
 pub use error::{Cause, Error, Reason};
 pub use foreign::{Done, Place, Refusal, Stop};
-pub use graph::{Builder, Graph};
+pub use graph::{Bound, Builder, Graph};
 pub use lanes::Lanes;
 pub use limit::Limit;
-pub use node::{Expansion, Given, Kind, Node, Output};
+pub use node::{Expansion, Given, Kind, Node, Output, Policy};
 pub use report::{NodeReport, Outcome, Report};
 pub use run::{Lane, Options, RunHandle};
 pub use typed::{Maybe, Port, Ports, Typed};

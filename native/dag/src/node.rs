@@ -108,9 +108,9 @@ impl Given {
 
 pub(crate) type Condition = Arc<dyn Fn(&[Value]) -> bool + Send + Sync>;
 
-/// What happens around the function of a node.
-#[derive(Default)]
-pub(crate) struct Policy {
+/// What happens around the function of a node. A builder of `Node` sets each of them.
+#[derive(Clone)]
+pub struct Policy {
     pub timeout: Option<Duration>,
     pub retries: u32,
     pub backoff: Duration,
@@ -118,9 +118,21 @@ pub(crate) struct Policy {
     pub limit: Option<Limit>,
 }
 
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            timeout: None,
+            retries: 0,
+            backoff: Duration::from_millis(10),
+            hedge: None,
+            limit: None,
+        }
+    }
+}
+
 impl Policy {
     /// Nothing to watch over: the node goes to its lane directly.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.timeout.is_none() && self.retries == 0 && self.hedge.is_none() && self.limit.is_none()
     }
 }
@@ -268,6 +280,12 @@ impl Node {
     /// Shares a bound on how many run at once, with other nodes and with other runs.
     pub fn limit(mut self, limit: &Limit) -> Self {
         self.policy.limit = Some(limit.clone());
+        self
+    }
+
+    /// All of that at once, in place of what was set before.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 

@@ -75,7 +75,7 @@ fn inputs_that_are_missing_or_unknown_are_refused() {
     assert_eq!(missing.err(), Some(Error::MissingInput("a".to_owned())));
     let inputs = [("a", Value::absent()), ("b", Value::absent())];
     let unknown = lanes.run(&graph, inputs, Options::default());
-    assert_eq!(unknown.err(), Some(Error::UnknownName("b".to_owned())));
+    assert_eq!(unknown.err(), Some(Error::UnusedInput("b".to_owned())));
     let inputs = [("a", Value::absent())];
     assert!(lanes.run(&graph, inputs, Options::default()).is_ok());
 }

@@ -1,13 +1,11 @@
 //! Terms to Python objects.
 
-use std::borrow::Cow;
-
 use pyrt::container::Filling;
 use pyrt::error::Builtin;
 use pyrt::{Attached, Obj, PyError, class};
 
 use crate::error::{Error, Res, bad, describe};
-use crate::handle::{Fun, Opaque, Pid, Port, Ref, atom_bytes, copy_tagged};
+use crate::handle::{Fun, Opaque, Pid, Port, Ref, atom_text, copy_tagged};
 use crate::host::{Host, Limits};
 use crate::input::{Input, Reader};
 use crate::tag;
@@ -95,7 +93,7 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
                 Ok(Obj::text_or_bytes(py, &taken.bytes)?)
             }
             tag @ (tag::ATOM | tag::SMALL_ATOM | tag::ATOM_UTF8 | tag::SMALL_ATOM_UTF8) => {
-                let name = self.atom_name(tag)?;
+                let name = atom_text(&mut self.reader, tag)?;
                 self.atom(&name)
             }
             tag::NIL => Ok(Obj::list_new(py)?),
@@ -127,7 +125,10 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
                 let len = self.reader.u32()?;
                 self.big(len)
             }
-            tag::FLOAT => self.old_float(),
+            tag::FLOAT => match old_float(&self.reader.array()?) {
+                Some(value) => Ok(Obj::float(self.py, value)?),
+                None => Err(bad("a float that is none")),
+            },
             tag::BIT_BINARY => {
                 let len = self.reader.u32()?;
                 let bits = self.reader.byte()?;
@@ -146,18 +147,6 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
             | tag::EXPORT => self.handle(tag),
             _ => Err(bad(format!("unknown tag {tag}"))),
         }
-    }
-
-    pub fn atom_name(&mut self, tag: u8) -> Res<'py, Cow<'a, str>> {
-        let latin1 = matches!(tag, tag::ATOM | tag::SMALL_ATOM);
-        let name = match atom_bytes(&mut self.reader, tag)?.bytes {
-            name if latin1 && !name.is_ascii() => {
-                return Ok(name.iter().copied().map(char::from).collect());
-            }
-            Cow::Borrowed(name) => std::str::from_utf8(name).map(Cow::Borrowed).ok(),
-            Cow::Owned(name) => String::from_utf8(name).map(Cow::Owned).ok(),
-        };
-        name.ok_or_else(|| bad("an atom that is not UTF-8"))
     }
 
     #[inline]
@@ -260,7 +249,7 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
             tag @ (tag::ATOM | tag::SMALL_ATOM | tag::ATOM_UTF8 | tag::SMALL_ATOM_UTF8) => {
                 self.limits.tick()?;
                 self.reader.byte()?;
-                let name = self.atom_name(tag)?;
+                let name = atom_text(&mut self.reader, tag)?;
                 if matches!(&*name, "true" | "false" | "none" | "nil" | "undefined") {
                     return self.atom(&name);
                 }
@@ -284,19 +273,6 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
             }
         }
         Ok(Obj::int_from_le(self.py, &digits, negative)?)
-    }
-
-    /// Text of 31 bytes, filled up with zeroes.
-    fn old_float(&mut self) -> Res<'py, Obj<'py>> {
-        let text = self.reader.array::<31>()?;
-        let text = text.split(|&byte| byte == 0).next().unwrap_or(&[]);
-        let value = std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| text.trim().parse().ok());
-        match value {
-            Some(value) => Ok(Obj::float(self.py, value)?),
-            None => Err(bad("a float that is none")),
-        }
     }
 
     /// A pid, reference, port or fun; its tag has been read.
@@ -329,4 +305,10 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
             _ => class::instance(&types.reference.get(py).ok_or_else(lost)?, Ref(term))?,
         })
     }
+}
+
+/// Text of 31 bytes, filled up with zeroes.
+pub(crate) fn old_float(text: &[u8; 31]) -> Option<f64> {
+    let text = text.split(|&byte| byte == 0).next()?;
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
 }

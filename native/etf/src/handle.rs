@@ -3,6 +3,7 @@
 //! What belongs to this node is stored without the node's name and creation, and written with
 //! those of the moment: bytes made as `nonode@nohost` would be undeliverable after a rename.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -107,6 +108,19 @@ pub(crate) fn atom_bytes<'a, 'py>(reader: &mut Reader<'a>, tag: u8) -> Res<'py, 
         _ => reader.u16()?,
     };
     Ok(reader.take(len)?)
+}
+
+/// The name of an atom; its tag has been read.
+pub(crate) fn atom_text<'a, 'py>(reader: &mut Reader<'a>, tag: u8) -> Res<'py, Cow<'a, str>> {
+    let latin1 = matches!(tag, tag::ATOM | tag::SMALL_ATOM);
+    let name = match atom_bytes(reader, tag)?.bytes {
+        name if latin1 && !name.is_ascii() => {
+            return Ok(name.iter().copied().map(char::from).collect());
+        }
+        Cow::Borrowed(name) => std::str::from_utf8(name).map(Cow::Borrowed).ok(),
+        Cow::Owned(name) => String::from_utf8(name).map(Cow::Owned).ok(),
+    };
+    name.ok_or_else(|| bad("an atom that is not UTF-8"))
 }
 
 /// Copies one term of any kind out of the input, leaving gaps for this node.

@@ -5,7 +5,7 @@
 //! What becomes what is the table of API.md, section 2. The way in: `input` (bytes) → `decode`
 //! (values, containers) → `tagged` (tuples that mean something else) → `handle` (pids and the
 //! like). The way out: `value` (the top) → `encode` (exact built-in types) → `other` (all other
-//! classes) → `array` (numpy).
+//! classes) → `array` (numpy). `plain` is for terms that no Python is to see.
 #![forbid(unsafe_code)]
 
 mod array;
@@ -19,6 +19,7 @@ mod host;
 mod input;
 mod names;
 mod other;
+mod plain;
 mod repr;
 mod tag;
 mod tagged;
@@ -32,6 +33,7 @@ pub use encode::{Summary, encode};
 pub use error::Error;
 pub use host::{DEFAULT_MAX_DEPTH, Host, NoNode, NodeId};
 pub use input::Input;
+pub use plain::{Plain, is_false};
 pub use pyrt::buffer::Held as Buffer;
 pub use types::{Bound, Types};
 pub use value::{LENT_FROM, Value, into_value, to_value};

@@ -9,7 +9,7 @@ use pyrt::{Obj, PyError};
 use crate::array;
 use crate::decode::Decoder;
 use crate::error::{Res, bad};
-use crate::handle::{Opaque, copy_term, is_atom};
+use crate::handle::{Opaque, atom_text, copy_term, is_atom};
 use crate::tag;
 
 impl<'py> Decoder<'_, '_, 'py> {
@@ -24,7 +24,7 @@ impl<'py> Decoder<'_, '_, 'py> {
         let value = if is_atom(first) {
             self.limits.tick()?;
             self.reader.byte()?;
-            let name = self.atom_name(first)?;
+            let name = atom_text(&mut self.reader, first)?;
             match self.tagged(&name, arity)? {
                 Some(value) => value,
                 None => {

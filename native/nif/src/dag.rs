@@ -21,11 +21,16 @@ use crate::submit::pool_of;
 
 const BAD: rustler::Error = rustler::Error::BadArg;
 
-/// `{ok, Graph}`, or `{error, Sentence}`.
+/// `{ok, Graph, Leaves}`, or `{error, Sentence}`. The nodes are a list of `{Name, Keys}` in External Term
+/// Format; in their keys, a place in `limits` stands for a limit.
 #[rustler::nif]
-fn dag_new<'a>(env: Env<'a>, inputs: Vec<String>, nodes: Vec<Term<'a>>) -> NifResult<Term<'a>> {
-    let built = dag_graph::build(inputs, nodes)?;
-    Ok(built.map(ResourceArc::new).encode(env))
+fn dag_new<'a>(
+    env: Env<'a>,
+    inputs: Vec<String>,
+    nodes: Term<'a>,
+    limits: Vec<Term<'a>>,
+) -> NifResult<Term<'a>> {
+    built(env, inputs, nodes, limits)
 }
 
 /// For many nodes.
@@ -33,10 +38,28 @@ fn dag_new<'a>(env: Env<'a>, inputs: Vec<String>, nodes: Vec<Term<'a>>) -> NifRe
 fn dag_new_large<'a>(
     env: Env<'a>,
     inputs: Vec<String>,
-    nodes: Vec<Term<'a>>,
+    nodes: Term<'a>,
+    limits: Vec<Term<'a>>,
 ) -> NifResult<Term<'a>> {
-    let built = dag_graph::build(inputs, nodes)?;
-    Ok(built.map(ResourceArc::new).encode(env))
+    built(env, inputs, nodes, limits)
+}
+
+fn built<'a>(
+    env: Env<'a>,
+    inputs: Vec<String>,
+    nodes: Term<'a>,
+    limits: Vec<Term<'a>>,
+) -> NifResult<Term<'a>> {
+    let limit = |term: &Term<'_>| Some(term.decode::<ResourceArc<LimitRef>>().ok()?.0.clone());
+    let limits: Vec<Option<Limit>> = limits.iter().map(limit).collect();
+    let nodes = binary_of(nodes).ok_or(BAD)?;
+    Ok(match dag_graph::build(inputs, nodes, &limits) {
+        Ok(graph) => {
+            let leaves: Vec<usize> = graph.graph.leaves().collect();
+            (atoms::ok(), ResourceArc::new(graph), leaves).encode(env)
+        }
+        Err(text) => (atoms::error(), text).encode(env),
+    })
 }
 
 /// Makes the client for a URL. Dirty: a name is looked up.
@@ -82,7 +105,7 @@ fn dag_run<'a>(
     let Some(redis) = pyloop::graph::redis(&url) else {
         return Ok(atoms::no_client().encode(env));
     };
-    let values = values_of(inputs)?;
+    let mut values = values_of(inputs)?;
     wanted.sort_unstable();
     let runner: Option<LocalPid> = runner.decode().ok();
     let context = Context {
@@ -99,6 +122,11 @@ fn dag_run<'a>(
     let own = MsgEnv::new();
     let key = own.copy(key);
     let run = RunState::new(env.pid(), own, key, context);
+    values.push((CONTEXT.to_owned(), Value::shared(run.context.clone())));
+    let bound = match graph.graph.bind(values) {
+        Ok(bound) => bound,
+        Err(error) => return Ok((atoms::error(), error.to_string()).encode(env)),
+    };
     let reference = ResourceArc::new(RunRef(run.clone()));
     for pid in [Some(env.pid()), runner].into_iter().flatten() {
         if reference.monitor(Some(env), &pid).is_none() {
@@ -110,7 +138,7 @@ fn dag_run<'a>(
         partial,
         restrict,
         pictures,
-        inputs: values,
+        bound,
     };
     let begun = match pyloop::graph::lanes() {
         Ok(lanes) => lanes.io().post(move || run.begin(&graph, wish)).is_ok(),

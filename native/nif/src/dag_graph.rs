@@ -3,24 +3,13 @@
 //! Thread: a scheduler, a dirty one for a large graph.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
 
-use dag::{Graph, Node, Value};
-use pyloop::graph::command::{Commands, Part};
-use pyloop::graph::shape::Shape;
-use rustler::types::atom::Atom;
-use rustler::types::tuple::get_tuple;
-use rustler::{NifResult, ResourceArc, Term};
+use dag::{Graph, Limit, Node, Value};
+use pyloop::graph::describe::{self, Body, Described};
 
-use crate::atoms;
-use crate::dag::LimitRef;
 use crate::dag_python::{Called, Function};
 use crate::dag_value::{self, Needs, NodeValue};
-use crate::erts::binary_of;
 use crate::{dag_erlang, dag_python, dag_redis};
-
-const BAD: rustler::Error = rustler::Error::BadArg;
 
 /// The hidden input that every node has first: the context of its run.
 pub const CONTEXT: &str = "";
@@ -34,27 +23,19 @@ pub struct GraphRef {
 #[rustler::resource_impl]
 impl rustler::Resource for GraphRef {}
 
-/// What stands in one line of the description.
-struct Line<'a> {
-    name: String,
-    body: Term<'a>,
-    shape: Shape,
-    default: Term<'a>,
-}
-
 /// As what the values of nodes and inputs are taken.
 #[derive(Default)]
 pub struct Taken<'a>(HashMap<&'a str, Needs>);
 
 impl<'a> Taken<'a> {
     /// By a node.
-    pub fn add(&mut self, shape: &'a Shape, is_python: bool) {
-        if !is_python {
-            for (name, _) in &shape.inputs {
+    pub fn add(&mut self, node: &'a Described) {
+        if !node.is_python() {
+            for (name, _) in &node.inputs {
                 self.0.entry(name).or_default().term = true;
             }
         }
-        if let Some(name) = &shape.condition {
+        if let Some(name) = &node.condition {
             self.0.entry(name).or_default().condition = true;
         }
     }
@@ -65,118 +46,50 @@ impl<'a> Taken<'a> {
 }
 
 /// The graph, or the sentence that says what is wrong with it.
-pub fn build(inputs: Vec<String>, nodes: Vec<Term<'_>>) -> NifResult<Result<GraphRef, String>> {
-    let lines: Vec<Line<'_>> = nodes.into_iter().map(line).collect::<NifResult<_>>()?;
+pub fn build(
+    inputs: Vec<String>,
+    nodes: &[u8],
+    limits: &[Option<Limit>],
+) -> Result<GraphRef, String> {
+    let nodes = describe::all(nodes, limits).map_err(|refused| refused.to_string())?;
     let mut taken = Taken::default();
-    for line in &lines {
-        taken.add(&line.shape, is_python(line.body));
-    }
+    nodes.iter().for_each(|node| taken.add(node));
     let mut builder = Graph::builder().input(CONTEXT);
     inputs.into_iter().for_each(|name| builder.add_input(name));
-    for (index, line) in lines.iter().enumerate() {
-        let node = body(line, index, taken.needs(&line.name))?;
-        let node = line.shape.give(node, CONTEXT, dag_value::is_true);
-        builder.add(match line.default.is_atom() {
-            true => node,
-            false => {
-                let bytes = binary_of(line.default).ok_or(BAD)?;
-                node.default(Value::new(NodeValue::Term(bytes.into())))
-            }
+    for (index, described) in nodes.iter().enumerate() {
+        let node = node(described, index, taken.needs(&described.name))?;
+        let node = described.around(node, CONTEXT, dag_value::is_true);
+        builder.add(match &described.default {
+            None => node,
+            Some(bytes) => node.default(Value::new(NodeValue::Term(bytes.clone()))),
         });
     }
-    let names = lines.into_iter().map(|line| line.name).collect();
-    Ok(match builder.build() {
-        Ok(graph) => Ok(GraphRef { graph, names }),
-        Err(error) => Err(error.to_string()),
-    })
+    let names = nodes.into_iter().map(|node| node.name).collect();
+    let graph = builder.build().map_err(|error| error.to_string())?;
+    Ok(GraphRef { graph, names })
 }
 
-fn line<'a>(term: Term<'a>) -> NifResult<Line<'a>> {
-    let [name, body, inputs, policy, default, condition, limit] = get_tuple(term)?[..] else {
-        return Err(BAD);
-    };
-    // Milliseconds, or below zero for none.
-    let (timeout, retries, backoff, hedge): (i64, u32, i64, i64) = policy.decode()?;
-    let millis = |time: i64| u64::try_from(time).ok().map(Duration::from_millis);
-    let limit: Option<ResourceArc<LimitRef>> = limit.decode().ok();
-    let shape = Shape {
-        inputs: inputs.decode()?,
-        timeout: millis(timeout),
-        retries,
-        backoff: millis(backoff).unwrap_or_default(),
-        hedge: millis(hedge),
-        condition: condition.decode().ok(),
-        limit: limit.map(|limit| limit.0.clone()),
-    };
-    Ok(Line {
-        name: name.decode()?,
-        body,
-        shape,
-        default,
-    })
-}
-
-fn head(body: Term<'_>) -> NifResult<(Atom, Vec<Term<'_>>)> {
-    let parts = get_tuple(body)?;
-    Ok((parts.first().ok_or(BAD)?.decode()?, parts))
-}
-
-fn is_python(body: Term<'_>) -> bool {
-    head(body).is_ok_and(|(kind, _)| kind == atoms::python())
-}
-
-fn body(line: &Line<'_>, index: usize, needs: Needs) -> NifResult<Node> {
-    let (kind, parts) = head(line.body)?;
-    let (name, inputs) = (&line.name, line.shape.inputs.len());
-    match &parts[1..] {
-        [module, function, is_io] if kind == atoms::python() => {
+fn node(described: &Described, index: usize, needs: Needs) -> Result<Node, String> {
+    let (name, inputs) = (&described.name, described.inputs.len());
+    Ok(match &described.body {
+        Body::Named {
+            module,
+            name: called,
+        } => {
             let function = Function {
                 called: Called::Named {
-                    module: module.decode()?,
-                    name: function.decode()?,
+                    module: module.clone(),
+                    name: called.clone(),
                 },
                 index,
                 inputs,
-                is_io: is_io.decode()?,
+                is_io: described.is_io(),
                 needs,
             };
-            Ok(dag_python::node(name, function))
+            dag_python::node(name, function)
         }
-        [function] if kind == atoms::erlang() => {
-            Ok(dag_erlang::node(name, function.decode()?, inputs))
-        }
-        [how, what] if kind == atoms::redis() => {
-            let commands = commands(*how, *what)?;
-            Ok(dag_redis::node(name, Arc::new(commands)))
-        }
-        _ => Err(BAD),
-    }
-}
-
-fn commands(how: Term<'_>, what: Term<'_>) -> NifResult<Commands> {
-    let how: Atom = how.decode()?;
-    if how == atoms::one() {
-        Ok(Commands::One(parts(what)?))
-    } else if how == atoms::many() {
-        let list: Vec<Term<'_>> = what.decode()?;
-        let list = list.into_iter().map(parts).collect::<NifResult<_>>()?;
-        Ok(Commands::Many(list))
-    } else {
-        Ok(Commands::Given(what.decode()?))
-    }
-}
-
-/// A binary is itself, a number an input, a list one word of several parts.
-fn parts(term: Term<'_>) -> NifResult<Vec<Part>> {
-    let list: Vec<Term<'_>> = term.decode()?;
-    let part = |term: Term<'_>| {
-        if let Some(text) = binary_of(term) {
-            return Ok(Part::Text(text.to_vec()));
-        }
-        match term.decode() {
-            Ok(input) => Ok(Part::Input(input)),
-            Err(_) => parts(term).map(Part::Join),
-        }
-    };
-    list.into_iter().map(part).collect()
+        Body::Erlang(number) => dag_erlang::node(name, *number, inputs),
+        Body::Redis(commands) => dag_redis::node(name, commands.clone()),
+        Body::Function { .. } | Body::Nothing => return Err(format!("node {name} runs nothing")),
+    })
 }

@@ -4,7 +4,8 @@
 //! Thread: attached, where the function has ended: the pool's, or a loop's.
 
 use dag::{Expansion, Graph, Node, Value};
-use pyloop::graph::line::{Body, Line};
+use pyloop::graph::PyNode;
+use pyloop::graph::describe::Body;
 use pyloop::graph::more::More;
 use pyrt::Obj;
 
@@ -37,27 +38,25 @@ pub fn of<'py>(
         ..context.clone()
     };
     let mut taken = Taken::default();
-    for line in more.lines() {
-        taken.add(&line.shape, matches!(line.body, Body::Python { .. }));
-    }
+    more.nodes()
+        .iter()
+        .for_each(|node| taken.add(&node.described));
     let mut builder = Graph::builder().input(CONTEXT);
     more.names()
         .iter()
         .for_each(|name| builder.add_input(name.clone()));
-    for (index, line) in more.lines().iter().enumerate() {
-        let own = taken.needs(&line.name);
-        let node = line
-            .shape
-            .give(node(line, index, own), CONTEXT, dag_value::is_true);
-        builder.add(
-            match line.default.as_ref().and_then(|kept| kept.get(world.py)) {
-                Some(default) => {
-                    let needs = asked.needs(index, own);
-                    node.default(dag_value::made(world, job, default, needs)?)
-                }
-                None => node,
-            },
-        );
+    for (index, given) in more.nodes().iter().enumerate() {
+        let own = taken.needs(&given.described.name);
+        let node = node(given, index, own)?;
+        let node = given.described.around(node, CONTEXT, dag_value::is_true);
+        let default = given.default.as_ref().and_then(|kept| kept.get(world.py));
+        builder.add(match default {
+            Some(default) => {
+                let needs = asked.needs(index, own);
+                node.default(dag_value::made(world, job, default, needs)?)
+            }
+            None => node,
+        });
     }
     let mut inputs = vec![(CONTEXT.to_owned(), Value::new(asked))];
     for (name, object) in more.inputs(world.py)? {
@@ -74,18 +73,20 @@ pub fn of<'py>(
     }
 }
 
-fn node(line: &Line, index: usize, needs: Needs) -> Node {
-    match &line.body {
-        Body::Python { callable, is_async } => {
+fn node<'py>(given: &PyNode, index: usize, needs: Needs) -> Result<Node, Failure<'py>> {
+    let described = &given.described;
+    Ok(match (&described.body, &given.callable) {
+        (Body::Function { is_async }, Some(callable)) => {
             let function = Function {
                 called: Called::Object(callable.clone()),
                 index,
-                inputs: line.shape.inputs.len(),
+                inputs: described.inputs.len(),
                 is_io: *is_async,
                 needs,
             };
-            dag_python::node(&line.name, function)
+            dag_python::node(&described.name, function)
         }
-        Body::Redis(commands) => dag_redis::node(&line.name, commands.clone()),
-    }
+        (Body::Redis(commands), _) => dag_redis::node(&described.name, commands.clone()),
+        _ => return Err(Failure::BadArgument("a node without a function".into())),
+    })
 }

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dag::redis::Redis;
-use dag::{Error, Options, Report, RunHandle, Value};
+use dag::{Bound, Error, Options, Report, RunHandle};
 use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 
 use crate::dag_erlang::Calls;
-use crate::dag_graph::{CONTEXT, GraphRef};
+use crate::dag_graph::GraphRef;
 use crate::dag_report;
 use crate::dag_value::Needs;
 use crate::erts::{MsgEnv, Raw};
@@ -56,7 +56,7 @@ pub struct Wish {
     pub restrict: bool,
     /// Bits: dot, svg, Chrome trace.
     pub pictures: u32,
-    pub inputs: Vec<(String, Value)>,
+    pub bound: Bound,
 }
 
 struct State {
@@ -116,8 +116,6 @@ impl RunState {
             let wanted = self.context.wanted.iter();
             options = options.want(wanted.filter_map(|index| graph.names.get(*index).cloned()));
         }
-        let context = (CONTEXT.to_owned(), Value::shared(self.context.clone()));
-        let inputs = wish.inputs.into_iter().chain([context]);
         let (run, names) = (Arc::downgrade(self), graph.clone());
         let pictures = wish.pictures;
         let then = move |result: Result<Report, Error>| {
@@ -131,7 +129,7 @@ impl RunState {
             }
         };
         let begun = match pyloop::graph::lanes() {
-            Ok(lanes) => lanes.run_then(&graph.graph, inputs, options, then),
+            Ok(lanes) => lanes.run_bound(wish.bound, options, then),
             Err(error) => Err(error),
         };
         match begun {

@@ -128,32 +128,14 @@ pub fn foreign<'py>() -> Failure<'py> {
 pub fn is_true(value: &Value) -> bool {
     match of(value) {
         None => false,
-        Some(NodeValue::Term(bytes)) => !is_false(&bytes[1..]),
+        Some(NodeValue::Term(bytes)) => !etf::is_false(&bytes[1..]),
         Some(NodeValue::Reply(reply)) => pyloop::graph::reply::is_true(reply),
         Some(NodeValue::Python(made)) => match (made.is_true, &made.term) {
             (Some(is_true), _) => is_true,
             // The result of what a function of Erlang asked for, which is taken as a term.
-            (None, Some(term)) => !is_false(term),
+            (None, Some(term)) => !etf::is_false(term),
             (None, None) => true,
         },
-    }
-}
-
-/// By the external form of the term.
-fn is_false(term: &[u8]) -> bool {
-    match term {
-        // An atom, with one byte or two for its length.
-        [115 | 119, _, name @ ..] | [100 | 118, _, _, name @ ..] => {
-            matches!(name, b"false" | b"none" | b"undefined")
-        }
-        // Zeros: a small integer, and a float of either sign.
-        [97, digits @ ..] => digits == [0],
-        [70, sign, rest @ ..] => sign & 127 == 0 && rest.iter().all(|byte| *byte == 0),
-        // Nothing inside: a binary, a tuple, a list, a map.
-        [109 | 116, size @ ..] => size == [0; 4],
-        [104, size @ ..] => size == [0],
-        [106] => true,
-        _ => false,
     }
 }
 

@@ -19,7 +19,6 @@ mod dag_redis;
 mod dag_report;
 mod dag_run;
 mod dag_value;
-mod dag_words;
 mod deadline;
 mod erts;
 mod event_loop;

@@ -3,22 +3,25 @@
 //!
 //! Thread: any.
 
+mod arguments;
 mod build;
 mod clients;
 pub mod command;
+pub mod describe;
 pub(crate) mod functions;
+mod key;
 mod lanes;
-pub mod line;
 pub mod more;
 mod nodes;
+pub(crate) mod py_node;
 mod queue;
 pub mod reply;
 mod report;
 mod run;
-pub mod shape;
 mod stop;
 mod values;
 
 pub use clients::{close, open, redis, set_default};
 pub(crate) use functions::Classes;
 pub use lanes::lanes;
+pub use py_node::PyNode;

@@ -55,7 +55,7 @@ impl Module for State {
     }
 }
 
-static FUNCTIONS: [Function; 19] = [
+static FUNCTIONS: [Function; 20] = [
     function!(
         c"term_to_bytes",
         convert::term_to_bytes,
@@ -85,6 +85,11 @@ static FUNCTIONS: [Function; 19] = [
         c"dag_new",
         graph::functions::new,
         c"dag_new(inputs, nodes, /)\n--\n\nA graph, checked."
+    ),
+    function!(
+        c"dag_node",
+        graph::py_node::new,
+        c"dag_node(name, keys, limit, /)\n--\n\nA node, checked."
     ),
     function!(
         c"dag_limit",

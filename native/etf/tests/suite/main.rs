@@ -11,5 +11,6 @@ mod fuzz;
 mod handles;
 mod harness;
 mod hostile;
+mod plain;
 mod round_trip;
 mod segments;

@@ -1,16 +1,18 @@
-//! A graph of `erlang.dag`, made of its lines.
+//! A graph of `erlang.dag`, made of its nodes.
 //!
 //! Thread: attached, the caller's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use dag::{Graph, Node, Value};
+use dag::{Graph, Value};
 use pyrt::error::Builtin;
-use pyrt::{Obj, PyError, PyResult};
+use pyrt::{Attached, Obj, PyError, PyResult};
 
-use super::line::{Body, Line, items, text};
+use super::arguments::{items, text, wrong};
+use super::describe::Body;
 use super::nodes::{self, Function};
+use super::py_node::PyNode;
 use super::queue::Queue;
 use super::values::{self, Needs, PyValue};
 
@@ -21,7 +23,7 @@ pub struct Built {
     pub graph: Graph,
     pub inputs: Vec<String>,
     /// What it was made of, for who makes its own graph of it.
-    pub lines: Vec<Line>,
+    pub nodes: Vec<PyNode>,
     /// As what inputs and nodes are taken.
     pub needs: HashMap<String, Needs>,
 }
@@ -32,74 +34,100 @@ impl Built {
     }
 
     pub fn name(&self, index: usize) -> Option<&str> {
-        self.lines.get(index).map(|line| line.name.as_str())
+        let node = self.nodes.get(index)?;
+        Some(node.described.name.as_str())
     }
 }
 
+/// `inputs`: a list of names, or `None` for those that the nodes take and no node has.
 pub fn build<'py>(
     inputs: &Obj<'py>,
     nodes: &Obj<'py>,
     queue: &Arc<Queue>,
-    limits: &Obj<'py>,
+    class: &Obj<'py>,
 ) -> PyResult<'py, Built> {
     let py = nodes.py();
-    let lines = items(nodes)?;
-    let lines = lines.iter().map(|tuple| Line::of(tuple, limits));
-    let lines: Vec<Line> = lines.collect::<Result<_, _>>()?;
-    let inputs = items(inputs)?;
-    let inputs: Vec<String> = inputs.iter().map(text).collect::<Result<_, _>>()?;
-    let needs = needs(&lines);
+    let nodes = items(nodes)?;
+    let nodes = nodes.iter().map(|tuple| PyNode::of(tuple, class));
+    let nodes: Vec<PyNode> = nodes.collect::<Result<_, _>>()?;
+    let inputs: Vec<String> = match inputs.is_none() {
+        true => taken(&nodes),
+        false => items(inputs)?.iter().map(text).collect::<Result<_, _>>()?,
+    };
+    let needs = needs(&nodes);
     let mut builder = Graph::builder().input(SHARED);
     for name in &inputs {
         builder.add_input(name.clone());
     }
-    for (index, line) in lines.iter().enumerate() {
-        let needs = needs.get(&line.name).copied().unwrap_or_default();
-        let node = node(line, index, needs, queue);
-        let node = line.shape.give(node, SHARED, values::is_true);
-        builder.add(match line.default.as_ref().and_then(|kept| kept.get(py)) {
-            Some(default) => node.default(Value::new(PyValue::default(default, needs)?)),
-            None => node,
-        });
+    for (index, node) in nodes.iter().enumerate() {
+        let needs = needs.get(&node.described.name).copied().unwrap_or_default();
+        builder.add(vertex(py, node, index, needs, queue)?);
     }
     match builder.build() {
         Ok(graph) => Ok(Built {
             graph,
             inputs,
-            lines,
+            nodes,
             needs,
         }),
         Err(error) => Err(PyError::new(py, Builtin::ValueError, &error.to_string())),
     }
 }
 
-fn needs(lines: &[Line]) -> HashMap<String, Needs> {
+/// What the nodes take and no node has.
+fn taken(nodes: &[PyNode]) -> Vec<String> {
+    let mut taken: BTreeSet<&String> = BTreeSet::new();
+    for node in nodes {
+        taken.extend(node.described.inputs.iter().map(|(name, _)| name));
+        taken.extend(&node.described.condition);
+    }
+    for node in nodes {
+        taken.remove(&node.described.name);
+    }
+    taken.into_iter().cloned().collect()
+}
+
+fn needs(nodes: &[PyNode]) -> HashMap<String, Needs> {
     let mut needs: HashMap<String, Needs> = HashMap::new();
-    for line in lines {
-        if let Body::Redis(_) = &line.body {
-            for (name, _) in &line.shape.inputs {
+    for node in nodes {
+        let node = &node.described;
+        if let Body::Redis(_) = &node.body {
+            for (name, _) in &node.inputs {
                 needs.entry(name.clone()).or_default().words = true;
             }
         }
-        if let Some(name) = &line.shape.condition {
+        if let Some(name) = &node.condition {
             needs.entry(name.clone()).or_default().condition = true;
         }
     }
     needs
 }
 
-fn node(line: &Line, index: usize, needs: Needs, queue: &Arc<Queue>) -> Node {
-    match &line.body {
-        Body::Python { callable, is_async } => {
+fn vertex<'py>(
+    py: Attached<'py>,
+    node: &PyNode,
+    index: usize,
+    needs: Needs,
+    queue: &Arc<Queue>,
+) -> PyResult<'py, dag::Node> {
+    let described = &node.described;
+    let made = match (&described.body, &node.callable) {
+        (Body::Function { is_async }, Some(callable)) => {
             let function = Function {
                 callable: callable.clone(),
                 index,
-                inputs: line.shape.inputs.len(),
+                inputs: described.inputs.len(),
                 needs,
                 is_async: *is_async,
             };
-            nodes::python(&line.name, function, queue)
+            nodes::python(&described.name, function, queue)
         }
-        Body::Redis(commands) => nodes::redis(&line.name, commands.clone()),
-    }
+        (Body::Redis(commands), _) => nodes::redis(&described.name, commands.clone()),
+        _ => return Err(wrong(py)),
+    };
+    let made = described.around(made, SHARED, values::is_true);
+    Ok(match node.default.as_ref().and_then(|kept| kept.get(py)) {
+        Some(default) => made.default(Value::new(PyValue::default(default, needs)?)),
+        None => made,
+    })
 }

@@ -4,6 +4,7 @@
 
 use dag::Reason;
 use dag::redis::{Failure, Redis, Reply};
+use etf::Plain;
 
 /// A place in a command.
 pub enum Part {
@@ -127,6 +128,30 @@ pub fn of_reply(reply: &Reply, depth: usize) -> Option<Words> {
         }
         _ => return None,
     })
+}
+
+/// The words of a term: text, bytes and numbers, or lists and tuples of them.
+pub fn of_term(term: &Plain<'_>, depth: usize) -> Option<Words> {
+    let text = |value: &dyn std::fmt::Display| Words::One(value.to_string().into_bytes());
+    Some(match term {
+        Plain::Int(value) => text(value),
+        Plain::Float(value) => text(value),
+        Plain::Big { negative, digits } => text(&big(*negative, digits)?),
+        Plain::Binary(bytes) => Words::One(bytes.to_vec()),
+        Plain::Atom(name) => text(name),
+        Plain::List(items) | Plain::Tuple(items) if depth < DEEPEST => {
+            let items = items.iter().map(|item| of_term(item, depth + 1));
+            Words::Many(items.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+fn big(negative: bool, digits: &[u8]) -> Option<i128> {
+    let mut word = [0; 16];
+    word.get_mut(..digits.len())?.copy_from_slice(digits);
+    let value = i128::try_from(u128::from_le_bytes(word)).ok()?;
+    Some(if negative { -value } else { value })
 }
 
 /// What is said of a value that no command can have.

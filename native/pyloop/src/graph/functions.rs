@@ -9,10 +9,11 @@ use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::{Attached, Kept, Member, Obj, PyError, PyResult, class};
 
+use super::arguments::{items, seconds, text, wrong};
 use super::build::{Built, SHARED, build};
-use super::line::{items, seconds, text};
 use super::more::More;
 use super::nodes::{self, Shared, Wish};
+use super::py_node::NodeBody;
 use super::queue::{Duty, Queue};
 use super::run::Run;
 use super::values::PyValue;
@@ -23,7 +24,8 @@ use crate::own;
 pub(crate) struct Classes {
     graph: Member,
     run: Member,
-    limit: Member,
+    pub node: Member,
+    pub limit: Member,
     pub completion: Member,
     pub queue: Arc<Queue>,
 }
@@ -36,6 +38,7 @@ impl Classes {
         Ok(Classes {
             graph: Member::new(class::make::<GraphBody>(module)?),
             run: Member::new(class::make::<RunBody>(module)?),
+            node: Member::new(class::make::<NodeBody>(module)?),
             limit: Member::new(class::make::<LimitBody>(module)?),
             completion: Member::new(class::make::<Completion>(module)?),
             queue: Arc::new(queue),
@@ -105,14 +108,6 @@ impl Completion {
     }
 }
 
-pub fn wrong(py: Attached<'_>) -> PyError<'_> {
-    PyError::new(
-        py,
-        Builtin::TypeError,
-        "not a graph, run or node of erlang._native",
-    )
-}
-
 type Given<'a, 'py> = (&'a Obj<'py>, &'a Args<'a, 'py>);
 
 /// Runs `body` with the run that is the first argument.
@@ -128,15 +123,25 @@ fn with_run<'py, T>(
     }
 }
 
+/// Gives the graph, the names of its inputs, and the places of the nodes that no other one takes.
 pub(crate) fn new<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
+    let py = args.py();
     let graphs = &own(module)?.graphs;
     let built = build(
         &*args.want(0, "inputs")?,
         &*args.want(1, "nodes")?,
         &graphs.queue,
-        &graphs.limit.get(args.py()),
+        &graphs.node.get(py),
     )?;
-    class::instance(&graphs.graph.get(args.py()), GraphBody(Arc::new(built)))
+    let inputs = built.inputs.iter().map(|name| Obj::text(py, name));
+    let inputs: Vec<Obj<'py>> = inputs.collect::<Result<_, _>>()?;
+    let leaves = Obj::list_new(py)?;
+    for place in built.graph.leaves() {
+        leaves.list_append(&Obj::int(py, place as i64)?)?;
+    }
+    let graph = class::instance(&graphs.graph.get(py), GraphBody(Arc::new(built)))?;
+    let inputs = Obj::tuple(py, inputs.into_iter())?;
+    Obj::tuple(py, [graph, inputs, leaves].into_iter())
 }
 
 /// A bound that nodes may share.
@@ -247,7 +252,9 @@ pub(crate) fn run<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py,
 
 fn refused<'py>(py: Attached<'py>, error: &Error) -> PyError<'py> {
     let class = match error {
-        Error::MissingInput(_) | Error::UnknownName(_) => Builtin::ValueError,
+        Error::MissingInput(_) | Error::UnusedInput(_) | Error::UnknownNode(_) => {
+            Builtin::ValueError
+        }
         _ => Builtin::RuntimeError,
     };
     PyError::new(py, class, &error.to_string())

@@ -10,10 +10,11 @@ use dag::{Expansion, Value};
 use pyrt::module::Args;
 use pyrt::{Attached, Obj, PyResult, class};
 
+use super::arguments::wrong;
 use super::build::{Built, SHARED};
-use super::functions::{graph_of, inputs_of, wrong};
-use super::line::Line;
+use super::functions::{graph_of, inputs_of};
 use super::nodes::{Shared, Wish};
+use super::py_node::PyNode;
 use super::values;
 use crate::own;
 
@@ -32,8 +33,8 @@ impl More {
         class::body(value, &class)
     }
 
-    pub fn lines(&self) -> &[Line] {
-        &self.built.lines
+    pub fn nodes(&self) -> &[PyNode] {
+        &self.built.nodes
     }
 
     /// The names that the graph is given values for.
