@@ -217,8 +217,5 @@ redis(#{redis := embedded}) -> <<"embedded">>;
 redis(#{redis := Url}) -> Url;
 redis(#{}) -> <<>>.
 
--spec refuse(string() | binary()) -> no_return().
-refuse(Text) -> refuse("~ts", [Text]).
-
 -spec refuse(string(), [term()]) -> no_return().
 refuse(Format, Args) -> throw({refused, py_text:format(Format, Args)}).
