@@ -16,7 +16,9 @@
     a_child_that_asks_for_erlang_gets_an_exception/1,
     what_a_child_logs_and_prints_goes_to_its_standard_error/1,
     pools_of_processes_work_and_leave_nothing/1,
-    a_child_that_ends_well_has_exit_code_0/1
+    a_child_that_ends_well_has_exit_code_0/1,
+    a_child_has_no_pipe_of_a_process_that_another_thread_starts/1,
+    a_child_holds_up_no_process_that_starts_later/1
 ]).
 
 -export([open_files/0]).
@@ -173,4 +175,16 @@ pools_of_processes_work_and_leave_nothing(Config) ->
 a_child_that_ends_well_has_exit_code_0(Config) ->
     on(Config, fun() ->
         ?assertEqual({ok, [0, 0]}, py:call(py_fork, exit_codes, [], #{}, 20_000))
+    end).
+
+a_child_has_no_pipe_of_a_process_that_another_thread_starts(Config) ->
+    on(Config, fun() ->
+        ?assertEqual({ok, <<"said\n">>}, py:call(py_fork_starts, output, [], #{}, 60_000)),
+        ?assertEqual({ok, -9}, py:call(py_fork_starts, end_of_process, [], #{}, 60_000))
+    end).
+
+a_child_holds_up_no_process_that_starts_later(Config) ->
+    on(Config, fun() ->
+        ?assertEqual({ok, <<"said\n">>}, py:call(py_fork_starts, in_thread_of_child, [], #{}, 60_000)),
+        ?assertEqual({ok, <<"said\n">>}, py:call(py_fork_starts, beside_a_start_that_hangs, [], #{}, 60_000))
     end).

@@ -12,7 +12,7 @@ import _thread
 import os
 import sys
 
-from erlang import _errors, _node
+from erlang import _errors, _node, _start
 
 # Not from `typing`: it is not imported before a program does.
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ _PREEXEC_FN = 21
 
 def install() -> None:
     """In every interpreter."""
+    _start.install()
     for name in ("fork", "forkpty"):
         _replace(name)
     _posixsubprocess.fork_exec = _fork_exec(_posixsubprocess.fork_exec)
@@ -47,7 +48,7 @@ def _replace(name: str) -> None:
         return
 
     def forks() -> Any:
-        with _Fork(f"os.{name}()"):
+        with _Fork(f"os.{name}()"), _start.Start():
             return original()
 
     forks.__name__ = forks.__qualname__ = name
