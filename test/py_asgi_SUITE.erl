@@ -23,6 +23,7 @@
     a_handler_that_exits_is_a_500/1,
     a_loop_that_dies_is_replaced_on_the_same_socket/1,
     a_server_that_is_killed_comes_back_alone/1,
+    a_loop_that_dies_leaves_no_client_waiting/1,
     an_application_that_can_not_come_back_ends_its_server/1,
     stopping_lets_requests_be_answered/1,
     stopping_without_a_limit_lets_requests_be_answered/1,
@@ -299,6 +300,16 @@ a_loop_that_dies_is_replaced_on_the_same_socket(_Config) ->
         {ok, #{restarts := Restarts, workers := [#{status := Status}]}} = py_asgi:info(Server),
         {Restarts, Status} =:= {1, up}
     end).
+
+a_loop_that_dies_leaves_no_client_waiting(_Config) ->
+    {Server, Port} = serve(#{}),
+    true = register(py_asgi_test, self()),
+    Client = py_http:connect(Port),
+    ok = py_http:send(Client, "GET /stay", [], <<>>),
+    ok = py_test:message(<<"stays">>),
+    {_, Loop} = loop_of(Server),
+    ok = py_test:down(Loop),
+    ?assert(py_http:is_closed(Client)).
 
 an_application_that_can_not_come_back_ends_its_server(_Config) ->
     {Server, _} = serve("py_asgi_apps:starts_once", #{lifespan => on}),

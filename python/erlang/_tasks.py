@@ -7,7 +7,7 @@ import logging
 import sys
 import threading
 from asyncio import events
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from erlang import _boot
@@ -32,6 +32,9 @@ up = threading.Event()
 
 # Seconds that tasks have to end when their loop does.
 _PATIENCE = 1.0
+
+# What is called when those are over, by loop.
+_ends: dict[Any, Callable[[], object]] = {}
 
 
 def new_loop() -> ErlangEventLoop:
@@ -122,6 +125,8 @@ def end(loop: ErlangEventLoop) -> None:
             up.clear()
     try:
         _complete(loop, _end_tasks())
+        if loop in _ends:
+            _complete(loop, _end_rest(_ends.pop(loop)))
         _complete(loop, loop.shutdown_asyncgens())
     finally:
         asyncio.set_event_loop(None)
@@ -142,6 +147,25 @@ async def _end_tasks() -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=_PATIENCE)
+
+
+async def _end_rest(end: Callable[[], object]) -> None:
+    end()
+    # What it has asked of the loop is done in this turn.
+    await asyncio.sleep(0)
+
+
+@contextmanager
+def at_end(end: Callable[[], object]) -> Iterator[None]:
+    """Calls `end` where it is left, and at the latest when the running loop ends: a task that does
+    not end never leaves it."""
+    loop = asyncio.get_running_loop()
+    _ends[loop] = end
+    try:
+        yield
+    finally:
+        if _ends.pop(loop, None) is not None:
+            end()
 
 
 async def wrap(awaitable: Awaitable[T]) -> T:

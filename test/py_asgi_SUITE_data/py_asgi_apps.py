@@ -1,6 +1,7 @@
 """Applications that the suite serves."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import time
@@ -51,6 +52,14 @@ async def busy(scope, receive, send):
     tell("busy")
     time.sleep(1)
     await respond(send, b"late")
+
+
+async def stay(scope, receive, send):
+    """Does not let itself be cancelled."""
+    tell("stays")
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
 
 
 async def state(scope, receive, send):

@@ -11,6 +11,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 import erlang
+from erlang._tasks import at_end
 from erlang.serve._fresh import fresh
 from erlang.serve._load import find, load
 from erlang.serve._mounts import Mounts
@@ -89,10 +90,12 @@ async def work(
             server = Server(made, Options(**options), share, copy)
             await server.start()
         worker = Worker(owner, server, app, mounts)
-        try:
-            await worker.run()
-        finally:
-            await server.stop(0.0)
+        # Its stop may be cancelled, and the loop end before it: no client waits for an answer then.
+        with at_end(server.abort):
+            try:
+                await worker.run()
+            finally:
+                await server.stop(0.0)
     finally:
         _addresses.remove(address)
 

@@ -225,9 +225,13 @@ class Server:
         self._core.stop()
         await self._empty
 
+    def abort(self) -> None:
+        """Ends all connections at once."""
+        self._core.abort()
+
     async def _abort(self) -> None:
         # What was not answered is a 500; who does not take that, or has no end, is left.
-        for end in (self._core.cancel, self._core.abort):
+        for end in (self._core.cancel, self.abort):
             self._empty = asyncio.get_running_loop().create_future()
             end()
             self._core.stop()
