@@ -1,4 +1,4 @@
-%% `./dev bench dag [-redis] [-nodes] [-python] [-ranking]': what graphs and the Redis client cost, beside the
+%% `./dev bench dag [-redis] [-nodes] [-python] [-order] [-ranking]': what graphs and the Redis client cost, beside the
 %% crates `redis' and `fred', blocking threads, redis-benchmark, and `py:call'.
 %%
 %% Builds the Rust programs it needs, and starts and stops a redis-server.
@@ -8,6 +8,7 @@
 
 -define(ROUNDS, 5).
 -define(CHAIN, 200).
+-define(LINKS, 64).
 
 -spec main([string()]) -> ok.
 main(Args) ->
@@ -16,6 +17,7 @@ main(Args) ->
     Wanted("redis") andalso redis(),
     Wanted("nodes") andalso scheduler(),
     Wanted("python") andalso python(),
+    Wanted("order") andalso order(),
     Wanted("ranking") andalso ranking(),
     ok.
 
@@ -115,6 +117,30 @@ chain() ->
 
 before(1) -> x;
 before(N) -> N - 1.
+
+%% ---- a graph where the order matters
+
+%% As many single nodes as a path has, on two threads: the path must never wait for one of them. First in, first out
+%% it would go on when they are over, and take 1.5 times as long.
+order() ->
+    ok = py:register_pool(bench_order, #{size => 2}),
+    ok = py:exec(<<
+        "import sys, time, types\n"
+        "sys.modules['bench_order'] = types.SimpleNamespace(nap=lambda *_: time.sleep(0.005))\n"
+    >>),
+    Node = fun(Inputs) -> #{run => {py, bench_order, nap}, inputs => Inputs} end,
+    Leaves = [{{leaf, N}, Node([])} || N <- lists:seq(1, ?LINKS)],
+    Links = [{{link, N}, Node([{link, N - 1} || N > 1])} || N <- lists:seq(1, ?LINKS)],
+    {ok, Graph} = py_dag:new(#{nodes => maps:from_list(Leaves ++ Links)}, []),
+    Ratio = py_bench:median([finish(Graph) || _ <- lists:seq(1, ?ROUNDS)]),
+    ok = py:unregister_pool(bench_order),
+    row("a path of 64 beside 64 nodes", Ratio, "x the best possible, at most 1.1", Ratio =< 1.1).
+
+%% The end of the last node, beside the time that the nodes of the path took by themselves.
+finish(Graph) ->
+    {ok, #{timeline := Timeline}} = py_dag:run(Graph, #{}, #{context => bench_order}),
+    Best = lists:sum([Ended - Started || #{node := {link, _}, started := Started, ended := Ended} <- Timeline]),
+    lists:max([Ended || #{ended := Ended} <- Timeline]) / Best.
 
 %% ---- the example, and its pictures
 
