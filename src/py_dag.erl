@@ -31,7 +31,10 @@
     default => term(),
     optional => boolean(),
     condition => node_name(),
-    limit => limit()
+    weight => number(),
+    limit => limit(),
+    %% The native side has the table of all keys, and checks them.
+    atom() => term()
 }.
 -opaque limit() :: py_nif:dag_limit().
 -opaque more() :: {'$py_dag_more', graph(), #{node_name() => term()}, node_name()}.

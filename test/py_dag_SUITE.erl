@@ -140,6 +140,7 @@ a_wrong_graph_is_refused_with_the_reason(_Config) ->
     Says(#{a => (py_dag_test:python(add, []))#{timeout => <<1:3>>}}, #{}, "timeout of node a is no number of milli"),
     Says(#{a => (py_dag_test:python(add, []))#{retries => 0.5}}, #{}, "the retries of node a are no count"),
     Says(#{a => (py_dag_test:python(add, []))#{limit => make_ref()}}, #{}, "limit of node a is not from py_dag:limit/1"),
+    Says(#{a => (py_dag_test:python(add, []))#{weight => 0}}, #{}, "the weight of node a is no number above 0"),
     Says(#{a => (py_dag_test:python(add, []))#{optional => yes}}, #{}, "optional of node a is neither true nor false"),
     ?assertReason({bad_argument, _}, py_dag:run(#{}, #{})),
     ?assertReason({bad_argument, inputs}, py_dag:run(#{nodes => #{}}, [])),

@@ -26,6 +26,7 @@
     a_hundred_thousand_functions_of_erlang/1,
     a_hundred_thousand_commands/1,
     a_wide_run_does_not_keep_others_waiting/1,
+    the_longest_path_runs_first/1,
     hundreds_of_coroutines_wait_at_once/1
 ]).
 
@@ -136,6 +137,20 @@ most(Counts, Now) ->
         _ ->
             ok
     end.
+
+the_longest_path_runs_first(_Config) ->
+    {ok, Context} = py_context:new(#{mode => worker}),
+    %% Ready at one moment, on the thread that runs them: more than have a turn at once.
+    After = fun(Name, Before, Keys) -> {Name, maps:merge(py_dag_test:python(add, [Before]), Keys)} end,
+    Leaves = [After({a_leaf, N}, gate, #{}) || N <- lists:seq(1, 100)],
+    Links = [After({link, N}, {link, N - 1}, #{}) || N <- lists:seq(2, 5)],
+    Heavy = [After(heavy, gate, #{weight => 4.5}), After({link, 1}, gate, #{})],
+    Nodes = maps:from_list([{gate, py_dag_test:python(add, [])} | Leaves ++ Links ++ Heavy]),
+    {ok, #{timeline := Timeline}} = py_dag:run(#{nodes => Nodes}, #{}, #{context => Context}),
+    Order = [Node || {_, Node} <- lists:sort([{Started, Node} || #{node := Node, started := Started} <- Timeline])],
+    First = [gate, {link, 1}, heavy, {link, 2}, {link, 3}, {link, 4}],
+    ?assertEqual(First ++ [Leaf || {Leaf, _} <- Leaves] ++ [{link, 5}], Order),
+    ok = py_context:stop(Context).
 
 a_function_may_ask_for_more_nodes(_Config) ->
     Ask = fun([Count]) ->

@@ -94,7 +94,8 @@ def cpu(function: Any = None, /, **options: Any) -> Any:
 
     Options: ``name``, ``inputs``, ``optional`` (inputs that may be missing), ``timeout``,
     ``retries``, ``backoff``, ``hedge``, ``default``; times in seconds. ``condition`` names an input
-    or a node: this one runs only if that is true. ``limit`` is a ``Limit`` shared with others.
+    or a node: this one runs only if that is true. ``weight`` is how long it takes beside the
+    others. ``limit`` is a ``Limit`` shared with others.
     """
     if function is not None:
         return _function("cpu", function, {})

@@ -272,6 +272,7 @@ def test_a_wrong_graph_is_refused_with_the_reason():
         ({"timeout": "soon"}, ValueError, "the timeout of node n is no time in seconds"),
         ({"hedge": -1}, ValueError, "the hedge of node n is no time in seconds"),
         ({"retries": 1.5}, ValueError, "the retries of node n are no count"),
+        ({"weight": -1}, ValueError, "the weight of node n is no number above 0"),
         ({"limit": 2}, ValueError, "the limit of node n is no dag.Limit"),
         ({"condition": 2}, ValueError, "the condition of node n is no name"),
         ({"inputs": [2]}, ValueError, "the inputs of node n are no list of names"),

@@ -250,3 +250,35 @@ def test_who_awaits_a_run_is_told_though_its_function_goes_on():
         assert not go.is_set()
     finally:
         go.set()
+
+
+def test_the_longest_path_runs_first():
+    threads, order = dag._MOST_THREADS, []
+    held, go, rest = threading.Semaphore(0), threading.Event(), threading.Event()
+
+    def holds(until):
+        held.release()
+        assert until.wait(PATIENCE)
+
+    def note(name):
+        order.append(name)
+        if len(order) == 106:
+            rest.set()
+
+    def noted(name, **options):
+        return dag.cpu(name=name, **options)(lambda *_: note(name))
+
+    # One thread goes on; the others wait until all is done.
+    holders = [
+        dag.cpu(name=f"holder {n}", weight=1e6)(lambda until=rest if n else go: holds(until))
+        for n in range(threads)
+    ]
+    leaves = [noted(f"leaf {n}") for n in range(100)]
+    links = [noted(f"link {n}", inputs=[f"link {n - 1}"] if n else []) for n in range(5)]
+    run = dag.start([*holders, *leaves, *links, noted("heavy", weight=4.5)], timeout=PATIENCE)
+    for _ in holders:
+        assert held.acquire(timeout=PATIENCE)
+    go.set()
+    run.result()
+    assert order[:5] == ["link 0", "heavy", "link 1", "link 2", "link 3"]
+    assert order[5:] == [*(f"leaf {n}" for n in range(100)), "link 4"]

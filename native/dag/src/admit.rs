@@ -40,10 +40,9 @@ impl Run {
         if !options.wanted.is_empty() {
             self.skip_unneeded(&needed(plan, &options.wanted));
         }
-        for (index, vertex) in plan.vertices.iter().enumerate() {
-            if vertex.waits == 0
-                && let Verdict::Ends(outcome) = self.admit(index)
-            {
+        for &index in &plan.starts {
+            let index = index as usize;
+            if let Verdict::Ends(outcome) = self.admit(index) {
                 self.end_all(index, outcome);
             }
         }
@@ -84,6 +83,11 @@ impl Run {
 
     fn send(self: &Arc<Self>, index: usize) {
         let node = &self.vertex(index).node;
+        if let Body::Queued(queue, _) = &node.body
+            && node.policy.is_plain()
+        {
+            return self.enqueue(index, queue);
+        }
         let ticket = Ticket::new(self, index);
         match &node.body {
             Body::Cpu(_) if node.policy.is_plain() => {

@@ -6,6 +6,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ use crate::foreign;
 use crate::limit::Permit;
 use crate::node::{Body, Doing, Given, Output, Policy};
 use crate::oneshot::oneshot;
+use crate::queued;
 use crate::run::Lane;
+use crate::since::{Clock, Since};
 use crate::sync::lock;
 use crate::ticket::Ticket;
 
@@ -36,7 +39,7 @@ pub(crate) async fn watch_over(ticket: Ticket) {
     }
     let given = run.given(ticket.index());
     let result = if node.policy.is_plain() {
-        attempt(&ticket, &given, None).await
+        attempt(&ticket, &given, Turns::First(None), Arc::default()).await
     } else {
         persist(&ticket, &given, &node.policy, io).await
     };
@@ -59,9 +62,16 @@ async fn persist(
             Body::Foreign(place, _) => Some(ticket.run().turns_at(*place).acquire().await),
             _ => None,
         };
-        let trying = hedged(ticket, given, (policy.hedge, turn), io);
+        let clock = Arc::new(Clock::default());
+        let trying = hedged(ticket, given, (policy.hedge, turn, clock.clone()), io);
         let result = match policy.timeout {
-            Some(time) => within(io, time, trying).await,
+            Some(time) => {
+                let since = match &ticket.run().vertex(ticket.index()).node.body {
+                    Body::Queued(queue, _) => Some(Since::new(ticket.run().line(queue), clock)),
+                    _ => None,
+                };
+                within(io, (time, since), trying).await
+            }
             None => trying.await,
         };
         let Err(reason) = result else { return result };
@@ -78,7 +88,7 @@ async fn persist(
 
 async fn within<T>(
     io: &Handle,
-    time: Duration,
+    (time, mut since): (Duration, Option<Since>),
     doing: impl Future<Output = Result<T, Reason>>,
 ) -> Result<T, Reason> {
     let mut doing = pin!(doing);
@@ -87,10 +97,15 @@ async fn within<T>(
         if let Poll::Ready(result) = doing.as_mut().poll(context) {
             return Poll::Ready(result);
         }
-        match sleep.as_mut().poll(context) {
-            Poll::Ready(Ok(())) => Poll::Ready(Err(Reason::TimedOut)),
-            Poll::Ready(Err(_)) => Poll::Ready(Err(Reason::Stopped)),
-            Poll::Pending => Poll::Pending,
+        loop {
+            match sleep.as_mut().poll(context) {
+                Poll::Ready(Ok(())) => match since.as_mut().and_then(|since| since.left(time)) {
+                    Some(left) => sleep.set(io.sleep(left)),
+                    None => return Poll::Ready(Err(Reason::TimedOut)),
+                },
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(Reason::Stopped)),
+                Poll::Pending => return Poll::Pending,
+            }
         }
     })
     .await
@@ -100,10 +115,10 @@ async fn within<T>(
 async fn hedged(
     ticket: &Ticket,
     given: &Given,
-    (after, turn): (Option<Duration>, Option<Permit>),
+    (after, turn, clock): (Option<Duration>, Option<Permit>, Arc<Clock>),
     io: &Handle,
 ) -> Result<Output, Reason> {
-    let mut first = Some(attempt(ticket, given, turn));
+    let mut first = Some(attempt(ticket, given, Turns::First(turn), clock.clone()));
     let Some(after) = after else {
         return match first {
             Some(only) => only.await,
@@ -116,7 +131,7 @@ async fn hedged(
     poll_fn(|context| {
         if waiting && sleep.as_mut().poll(context).is_ready() {
             waiting = false;
-            second = Some(attempt(ticket, given, None));
+            second = Some(attempt(ticket, given, Turns::Second, clock.clone()));
         }
         let mut failed = None;
         for place in [&mut first, &mut second] {
@@ -139,7 +154,22 @@ async fn hedged(
     .await
 }
 
-fn attempt(ticket: &Ticket, given: &Given, turn: Option<Permit>) -> Doing {
+/// Whose turn an attempt has: the second one runs beside the first, with none.
+enum Turns {
+    First(Option<Permit>),
+    Second,
+}
+
+impl Turns {
+    fn permit(self) -> Option<Permit> {
+        match self {
+            Turns::First(permit) => permit,
+            Turns::Second => None,
+        }
+    }
+}
+
+fn attempt(ticket: &Ticket, given: &Given, turns: Turns, clock: Arc<Clock>) -> Doing {
     match &ticket.run().vertex(ticket.index()).node.body {
         Body::Io(body) => match contain(|| body(given.clone())) {
             Ok(doing) => Box::pin(Contained(doing)),
@@ -148,7 +178,13 @@ fn attempt(ticket: &Ticket, given: &Given, turn: Option<Permit>) -> Doing {
         Body::Foreign(place, start) => {
             let node = (ticket.run().clone(), ticket.index());
             let given = given.clone();
+            let turn = turns.permit();
             Box::pin(foreign::attempt(start.clone(), *place, node, given, turn))
+        }
+        Body::Queued(queue, _) => {
+            let node = (ticket.run().clone(), ticket.index());
+            let beside = matches!(turns, Turns::Second);
+            Box::pin(queued::attempt(node, queue, clock, beside))
         }
         Body::Cpu(body) => {
             let (sender, receiver) = oneshot();

@@ -16,7 +16,8 @@ use crate::error::Reason;
 use crate::limit::Permit;
 use crate::node::{Given, Output};
 use crate::oneshot::{Receiver, Sender, oneshot};
-use crate::run::{Lane, Run};
+use crate::queued::{self, Held};
+use crate::run::{Lane, Run, Running};
 use crate::sync::lock;
 use crate::ticket::Ticket;
 
@@ -49,9 +50,11 @@ pub struct Done {
     place: &'static str,
     /// Its turn at the other side.
     turn: Option<Permit>,
+    /// Its turn in the line of a queue.
+    held: Option<Held>,
 }
 
-enum Way {
+pub(crate) enum Way {
     /// Nothing around the node: it ends on the thread that completes it.
     Node(Ticket),
     /// One attempt at a node that is watched over from the loop.
@@ -59,6 +62,8 @@ enum Way {
         sender: Sender<Result<Output, Reason>>,
         run: Arc<Run>,
         index: usize,
+        /// Where it is one of a queue: who is told how it is stopped.
+        queued: Option<Arc<queued::Attempt>>,
     },
 }
 
@@ -68,6 +73,28 @@ impl Done {
             way: Some(Way::Node(ticket)),
             place: place.name,
             turn: Some(turn),
+            held: None,
+        }
+    }
+
+    pub(crate) fn queued(way: Way, place: &'static str, held: Option<Held>) -> Self {
+        Done {
+            way: Some(way),
+            place,
+            turn: None,
+            held,
+        }
+    }
+
+    /// How a node of a queue is stopped when nobody waits for it any more; at once, if that is so already.
+    pub fn stops_by(&self, stop: Stop) {
+        match &self.way {
+            Some(Way::Node(ticket)) => ticket.run().keep(ticket.index(), Running::Foreign(stop)),
+            Some(Way::Attempt {
+                queued: Some(attempt),
+                ..
+            }) => attempt.stops_by(stop),
+            _ => stop(),
         }
     }
 
@@ -82,13 +109,16 @@ impl Done {
     /// The node goes on without a thread of the other side: the next one may come.
     pub fn waits(&mut self) {
         self.turn = None;
+        self.held = None;
     }
 
     /// The node begins to run. `false`: nobody waits for it any more.
     pub fn start(&self) -> bool {
         match &self.way {
             Some(Way::Node(ticket)) => ticket.start(Lane::Foreign(self.place)),
-            Some(Way::Attempt { sender, run, index }) => {
+            Some(Way::Attempt {
+                sender, run, index, ..
+            }) => {
                 lock(&run.nodes[*index].slot).times.lane = Lane::Foreign(self.place);
                 !sender.is_abandoned() && !run.is_over()
             }
@@ -108,6 +138,8 @@ impl Done {
             Some(Way::Attempt { sender, .. }) => sender.send(result),
             None => {}
         }
+        // After its children are ready: one of them may be the most urgent now.
+        self.held = None;
     }
 }
 
@@ -154,11 +186,13 @@ pub(crate) async fn attempt(
             sender,
             run: run.clone(),
             index,
+            queued: None,
         };
         let done = Done {
             way: Some(way),
             place: place.name,
             turn,
+            held: None,
         };
         match start(given.clone(), done) {
             Ok(stop) => return Attempt::new(receiver, stop).await,

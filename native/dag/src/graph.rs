@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::node::Node;
+use crate::ready::Rank;
 use crate::value::Value;
 
 /// Where a node takes an input from.
@@ -25,11 +26,15 @@ pub(crate) struct Vertex {
     pub children: Vec<u32>,
     /// How many of the edges come from nodes.
     pub waits: usize,
+    /// How long the longest path is that begins with it.
+    pub rank: Rank,
 }
 
 pub(crate) struct Plan {
     pub inputs: Vec<String>,
     pub vertices: Vec<Vertex>,
+    /// What waits for nothing, the most urgent first.
+    pub starts: Vec<u32>,
     /// Of inputs and nodes, by their names.
     places: HashMap<Arc<str>, From>,
 }
@@ -145,12 +150,15 @@ impl Builder {
             vertices.push(vertex(node, &places)?);
         }
         connect(&mut vertices);
-        if let Some(path) = cycle(&vertices) {
-            return Err(Error::Cycle(path));
-        }
+        let order = in_order(&vertices).map_err(Error::Cycle)?;
+        rank(&mut vertices, &order);
+        let mut starts: Vec<u32> = (0..vertices.len() as u32).collect();
+        starts.retain(|index| vertices[*index as usize].waits == 0);
+        urgent_first(&mut starts, &vertices);
         Ok(Graph(Arc::new(Plan {
             inputs: self.inputs,
             vertices,
+            starts,
             places,
         })))
     }
@@ -179,6 +187,7 @@ fn vertex(node: Node, places: &HashMap<Arc<str>, From>) -> Result<Vertex, Error>
         edges,
         children: Vec::new(),
         waits,
+        rank: Rank::default(),
     })
 }
 
@@ -192,20 +201,46 @@ fn connect(vertices: &mut [Vertex]) {
     }
 }
 
-/// Counts down as a run would; whoever is left waits for himself. Walking back among those left
-/// must come round.
-fn cycle(vertices: &[Vertex]) -> Option<Vec<String>> {
+/// Each node after those it waits for; or the nodes of a circle. Counts down as a run would: whoever is left
+/// waits for himself.
+fn in_order(vertices: &[Vertex]) -> Result<Vec<usize>, Vec<String>> {
     let mut waits: Vec<usize> = vertices.iter().map(|vertex| vertex.waits).collect();
-    let mut free: Vec<usize> = (0..vertices.len()).filter(|n| waits[*n] == 0).collect();
-    while let Some(n) = free.pop() {
+    let mut order: Vec<usize> = (0..vertices.len()).filter(|n| waits[*n] == 0).collect();
+    let mut done = 0;
+    while let Some(&n) = order.get(done) {
+        done += 1;
         for child in &vertices[n].children {
             let child = *child as usize;
             waits[child] -= 1;
             if waits[child] == 0 {
-                free.push(child);
+                order.push(child);
             }
         }
     }
+    match cycle(vertices, &waits) {
+        Some(path) => Err(path),
+        None => Ok(order),
+    }
+}
+
+/// The length of the longest path that begins with each node; its children in the order of theirs.
+fn rank(vertices: &mut [Vertex], order: &[usize]) {
+    for &n in order.iter().rev() {
+        let mut children = std::mem::take(&mut vertices[n].children);
+        urgent_first(&mut children, vertices);
+        let longest = children.first().map(|child| vertices[*child as usize].rank);
+        let behind = longest.unwrap_or_default().length();
+        vertices[n].rank = Rank::new(vertices[n].node.policy.weight + behind);
+        vertices[n].children = children;
+    }
+}
+
+fn urgent_first(nodes: &mut [u32], vertices: &[Vertex]) {
+    nodes.sort_by_key(|n| std::cmp::Reverse(vertices[*n as usize].rank));
+}
+
+/// Walking back among those that wait still must come round.
+fn cycle(vertices: &[Vertex], waits: &[usize]) -> Option<Vec<String>> {
     let mut at = waits.iter().position(|waits| *waits > 0)?;
     let mut path = Vec::new();
     let mut seen = vec![false; vertices.len()];

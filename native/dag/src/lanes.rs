@@ -158,6 +158,7 @@ impl Core {
             began: clock::now(),
             end: End::default(),
             turns: Mutex::default(),
+            lines: Mutex::default(),
         }))
     }
 }

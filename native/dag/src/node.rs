@@ -10,6 +10,7 @@ use crate::error::Reason;
 use crate::foreign::{Done, ForeignFn, Place, Refusal, Stop};
 use crate::graph::Graph;
 use crate::limit::Limit;
+use crate::queued::Queue;
 use crate::run::Run;
 use crate::value::Value;
 
@@ -72,6 +73,8 @@ pub(crate) enum Body {
     Cpu(CpuFn),
     Io(IoFn),
     Foreign(Place, ForeignFn),
+    /// Its function is for the other side to read.
+    Queued(&'static Queue, Value),
 }
 
 /// On which lane a node runs.
@@ -116,6 +119,8 @@ pub struct Policy {
     pub backoff: Duration,
     pub hedge: Option<Duration>,
     pub limit: Option<Limit>,
+    /// How long it takes, beside the other nodes of its graph.
+    pub weight: f64,
 }
 
 impl Default for Policy {
@@ -126,6 +131,7 @@ impl Default for Policy {
             backoff: Duration::from_millis(10),
             hedge: None,
             limit: None,
+            weight: 1.0,
         }
     }
 }
@@ -221,6 +227,12 @@ impl Node {
         Node::new(name, Body::Foreign(place, Arc::new(start)))
     }
 
+    /// What threads of another side run, which have a queue of their own: `Turn::take` gives them the most
+    /// urgent node that is ready, with its `function`.
+    pub fn queued<T: Any + Send + Sync>(name: &str, queue: &'static Queue, function: T) -> Self {
+        Node::new(name, Body::Queued(queue, Value::new(function)))
+    }
+
     fn new(name: &str, body: Body) -> Self {
         Node {
             name: name.into(),
@@ -283,6 +295,13 @@ impl Node {
         self
     }
 
+    /// How long it takes, beside the other nodes of its graph, where that is known: of the nodes that are
+    /// ready, the one runs first with which the longest path begins.
+    pub fn weight(mut self, weight: f64) -> Self {
+        self.policy.weight = weight;
+        self
+    }
+
     /// All of that at once, in place of what was set before.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -305,6 +324,7 @@ impl Node {
             Body::Cpu(_) => Kind::Cpu,
             Body::Io(_) => Kind::Io,
             Body::Foreign(place, _) => Kind::Foreign(place.name),
+            Body::Queued(queue, _) => Kind::Foreign(queue.name),
         }
     }
 }

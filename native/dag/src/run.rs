@@ -17,6 +17,7 @@ use crate::foreign::{Place, Stop};
 use crate::graph::{Graph, Vertex};
 use crate::lanes::Core;
 use crate::limit::Limit;
+use crate::ready::Line;
 use crate::report::{Outcome, Report};
 use crate::state::{Over, State};
 use crate::sync::{Mutex, lock};
@@ -137,6 +138,8 @@ pub(crate) struct Run {
     pub end: End,
     /// Whose turn it is at each of the places where its nodes run.
     pub turns: Mutex<Vec<(&'static str, Limit)>>,
+    /// What is ready for each of the queues where its nodes run.
+    pub lines: Mutex<Vec<(&'static str, Arc<Line>)>>,
 }
 
 /// Who is to hear of the end.

@@ -10,7 +10,7 @@ use pyloop::graph::more::More;
 use pyrt::Obj;
 
 use crate::dag_graph::{CONTEXT, Taken};
-use crate::dag_python::{self, Called, Function, NodeCall};
+use crate::dag_python::{self, Called, Function, Running};
 use crate::dag_redis;
 use crate::dag_run::Context;
 use crate::dag_value::{self, Needs};
@@ -22,7 +22,7 @@ use crate::job::Job;
 pub fn of<'py>(
     world: &World<'_, 'py>,
     job: &Job,
-    call: &NodeCall,
+    call: &Running,
     value: &Obj<'py>,
 ) -> Result<Option<Expansion>, Failure<'py>> {
     let native = world.interp.native(world.py);

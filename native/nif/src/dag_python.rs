@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use dag::{Done, Given, Node, Output, Place, Reason, Refusal, Stop};
+use dag::{Done, Given, NoTurn, Node, Output, Queue, Reason, Taken, Turn, Value};
 use pyrt::{Kept, Obj};
 
 use crate::dag_more;
@@ -42,32 +42,36 @@ pub struct Function {
 }
 
 /// Enough to keep a pool busy; of a wide graph the rest waits where it does not keep others from it.
-const PYTHON: Place = Place {
+static PYTHON: Queue = Queue {
     name: "python",
     at_once: 64,
+    enter,
 };
 
-/// A node on its way through the pool.
-pub struct NodeCall {
-    function: Arc<Function>,
+/// What a job of a graph is for.
+pub enum NodeCall {
+    /// The most urgent node, when a worker has come to it.
+    Turn(Turn),
+    Runs(Running),
+    Nothing,
+}
+
+/// A node that runs.
+pub struct Running {
     pub given: Given,
     done: Done,
     pub needs: Needs,
 }
 
 pub fn node(name: &str, function: Function) -> Node {
-    let function = Arc::new(function);
-    Node::foreign(name, PYTHON, move |given, done| {
-        hand_over(&function, given, done)
-    })
+    Node::queued(name, &PYTHON, function)
 }
 
-fn hand_over(function: &Arc<Function>, given: Given, done: Done) -> Result<Stop, Refusal> {
-    let context: &Context = match given.get(0) {
-        Ok(context) => context,
-        Err(reason) => return Err(Refusal::Fails(done, reason)),
+/// A job for a turn of a run, in the queue of its pool.
+fn enter(turn: Turn) -> Result<(), NoTurn> {
+    let Some(context) = turn.inputs().first().and_then(Value::share::<Context>) else {
+        return Err(NoTurn::Fails(turn, Reason::new("no context")));
     };
-    let needs = context.needs(function.index, function.needs);
     let pool = context.pool.clone();
     let mut job = Job::new(Order {
         op: Op::Node,
@@ -75,31 +79,21 @@ fn hand_over(function: &Arc<Function>, given: Given, done: Done) -> Result<Stop,
         slot: context.slot.clone(),
         pool: pool.clone(),
     });
-    if function.is_io {
-        job.event_loop = context.event_loop.clone();
-    }
-    job.reply = Reply::Node(Box::new(NodeCall {
-        function: function.clone(),
-        given,
-        done,
-        needs,
-    }));
+    job.reply = Reply::Node(Box::new(NodeCall::Turn(turn)));
     job.decodes = Some(pool.interp.exported.decodes());
-    let ticket = job.ticket.clone();
-    match pool.push(job) {
-        Ok(()) => Ok(Box::new(move || {
-            ticket.cancel();
-        })),
-        Err((mut job, refused)) => {
-            job.ticket.cancel();
-            let reply = std::mem::replace(&mut job.reply, Reply::Nobody);
-            job.recycle();
-            match (reply, refused) {
-                (Reply::Node(call), Refused::Overload) => Err(Refusal::Busy(call.done)),
-                (Reply::Node(call), Refused::Closed) => Err(Refusal::Fails(call.done, stopped())),
-                _ => Ok(Box::new(|| {})),
-            }
-        }
+    let Err((mut job, refused)) = pool.push(job) else {
+        return Ok(());
+    };
+    job.ticket.cancel();
+    let reply = std::mem::replace(&mut job.reply, Reply::Nobody);
+    job.recycle();
+    let Reply::Node(call) = reply else {
+        return Ok(());
+    };
+    match (*call, refused) {
+        (NodeCall::Turn(turn), Refused::Overload) => Err(NoTurn::Busy(turn)),
+        (NodeCall::Turn(turn), Refused::Closed) => Err(NoTurn::Fails(turn, stopped())),
+        _ => Ok(()),
     }
 }
 
@@ -118,19 +112,45 @@ pub fn write_stopped(out: &mut Vec<u8>) {
 
 /// The pool has closed before the job ran.
 pub fn refuse(call: NodeCall) {
-    call.done.complete(Err(stopped()));
+    match call {
+        NodeCall::Turn(turn) => turn.refuse(stopped()),
+        NodeCall::Runs(running) => running.done.complete(Err(stopped())),
+        NodeCall::Nothing => {}
+    }
 }
 
-pub fn call<'py>(world: &World<'_, 'py>, job: &mut Job) -> Result<Obj<'py>, Failure<'py>> {
-    let Reply::Node(call) = &job.reply else {
-        return Err(Failure::Cancelled);
+/// Takes the node that the job's turn is for now.
+fn take(job: &mut Job) -> Option<(Arc<Function>, Given)> {
+    let Reply::Node(call) = &mut job.reply else {
+        return None;
     };
-    if !call.done.start() {
-        return Err(Failure::Cancelled);
+    let NodeCall::Turn(turn) = std::mem::replace(&mut **call, NodeCall::Nothing) else {
+        return None;
+    };
+    let taken = turn.take()?;
+    let function = taken.function::<Function>()?;
+    let Taken { given, done, .. } = taken;
+    let context: &Context = given.get(0).ok()?;
+    if function.is_io {
+        job.event_loop = context.event_loop.clone();
     }
-    let called = call.function.clone();
-    let values = &call.given.values()[1..=called.inputs];
-    let args = values
+    let ticket = job.ticket.clone();
+    done.stops_by(Box::new(move || {
+        ticket.cancel();
+    }));
+    let running = Running {
+        needs: context.needs(function.index, function.needs),
+        given: given.clone(),
+        done,
+    };
+    **call = NodeCall::Runs(running);
+    Some((function, given))
+}
+
+/// Runs the node that is the most urgent now.
+pub fn call<'py>(world: &World<'_, 'py>, job: &mut Job) -> Result<Obj<'py>, Failure<'py>> {
+    let (called, given) = take(job).ok_or(Failure::Cancelled)?;
+    let args = given.values()[1..=called.inputs]
         .iter()
         .map(|value| dag_value::to_python(world, job, value));
     let args: Vec<Obj<'py>> = args.collect::<Result<_, _>>()?;
@@ -163,26 +183,39 @@ fn awaited<'py>(
     let value = event_loop::settle(world, job, value)?;
     if event_loop::is_to_be_awaited(job, &value)
         && let Reply::Node(call) = &mut job.reply
+        && let NodeCall::Runs(running) = &mut **call
     {
-        call.done.waits();
+        running.done.waits();
     }
     Ok(value)
 }
 
 /// Ends the job, and then the node.
 pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>, Failure<'_>>) {
-    let Reply::Node(call) = std::mem::replace(&mut job.reply, Reply::Nobody) else {
-        return job.recycle();
+    let reply = std::mem::replace(&mut job.reply, Reply::Nobody);
+    let ended = match reply {
+        Reply::Node(call) => match *call {
+            NodeCall::Runs(running) => {
+                let result = outcome.and_then(|value| output(world, &job, &running, value));
+                Some((
+                    running.done,
+                    result.map_err(|failure| reason(&job, &failure)),
+                ))
+            }
+            // Nobody waited for a node any more.
+            _ => None,
+        },
+        _ => None,
     };
-    let result = outcome.and_then(|value| output(world, &job, &call, value));
-    let result = result.map_err(|failure| reason(&job, &failure));
     let wanted = job.ticket.begin_reply();
     if wanted {
         job.ticket.finish();
     }
     job.recycle();
-    if wanted {
-        call.done.complete(result);
+    if let Some((done, result)) = ended
+        && wanted
+    {
+        done.complete(result);
     }
 }
 
@@ -190,7 +223,7 @@ pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>,
 fn output<'py>(
     world: &World<'_, 'py>,
     job: &Job,
-    call: &NodeCall,
+    call: &Running,
     value: Obj<'py>,
 ) -> Result<Output, Failure<'py>> {
     match dag_more::of(world, job, call, &value)? {

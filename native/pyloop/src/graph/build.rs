@@ -3,7 +3,6 @@
 //! Thread: attached, the caller's.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use dag::{Graph, Value};
 use pyrt::error::Builtin;
@@ -13,7 +12,6 @@ use super::arguments::{items, text, wrong};
 use super::describe::Body;
 use super::nodes::{self, Function};
 use super::py_node::PyNode;
-use super::queue::Queue;
 use super::values::{self, Needs, PyValue};
 
 /// The hidden input that every node has first.
@@ -40,12 +38,7 @@ impl Built {
 }
 
 /// `inputs`: a list of names, or `None` for those that the nodes take and no node has.
-pub fn build<'py>(
-    inputs: &Obj<'py>,
-    nodes: &Obj<'py>,
-    queue: &Arc<Queue>,
-    class: &Obj<'py>,
-) -> PyResult<'py, Built> {
+pub fn build<'py>(inputs: &Obj<'py>, nodes: &Obj<'py>, class: &Obj<'py>) -> PyResult<'py, Built> {
     let py = nodes.py();
     let nodes = items(nodes)?;
     let nodes = nodes.iter().map(|tuple| PyNode::of(tuple, class));
@@ -61,7 +54,7 @@ pub fn build<'py>(
     }
     for (index, node) in nodes.iter().enumerate() {
         let needs = needs.get(&node.described.name).copied().unwrap_or_default();
-        builder.add(vertex(py, node, index, needs, queue)?);
+        builder.add(vertex(py, node, index, needs)?);
     }
     match builder.build() {
         Ok(graph) => Ok(Built {
@@ -108,7 +101,6 @@ fn vertex<'py>(
     node: &PyNode,
     index: usize,
     needs: Needs,
-    queue: &Arc<Queue>,
 ) -> PyResult<'py, dag::Node> {
     let described = &node.described;
     let made = match (&described.body, &node.callable) {
@@ -120,7 +112,7 @@ fn vertex<'py>(
                 needs,
                 is_async: *is_async,
             };
-            nodes::python(&described.name, function, queue)
+            nodes::python(&described.name, function)
         }
         (Body::Redis(commands), _) => nodes::redis(&described.name, commands.clone()),
         _ => return Err(wrong(py)),

@@ -130,7 +130,6 @@ pub(crate) fn new<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py,
     let built = build(
         &*args.want(0, "inputs")?,
         &*args.want(1, "nodes")?,
-        &graphs.queue,
         &graphs.node.get(py),
     )?;
     let inputs = built.inputs.iter().map(|name| Obj::text(py, name));
@@ -232,6 +231,7 @@ pub(crate) fn run<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py,
     let mut inputs = inputs_of(&*args.want(1, "inputs")?, built)?;
     let shared = Shared {
         redis,
+        queue: graphs.queue.clone(),
         result: None,
     };
     inputs.push((SHARED.to_owned(), Value::new(shared)));

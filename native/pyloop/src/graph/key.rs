@@ -14,7 +14,7 @@ type Set = fn(&mut Described, &Given<'_>) -> Result<(), &'static str>;
 
 /// A new key is a row here, its meaning in `dag`, and a row of the table in docs/dag.md.
 #[rustfmt::skip]
-pub static KEYS: [(&str, Set); 10] = [
+pub static KEYS: &[(&str, Set)] = &[
     ("run", |node, given| Body::of(given.value).map(|body| node.body = body)),
     ("kind", |node, given| given.kind().map(|kind| node.kind = Some(kind))),
     ("inputs", |node, given| given.inputs().map(|inputs| node.inputs = inputs)),
@@ -25,6 +25,7 @@ pub static KEYS: [(&str, Set); 10] = [
     ("backoff", |node, given| given.time().map(|time| node.policy.backoff = time.unwrap_or_default())),
     ("hedge", |node, given| given.time().map(|time| node.policy.hedge = time)),
     ("limit", |node, given| given.limit().map(|limit| node.policy.limit = limit)),
+    ("weight", |node, given| given.weight().map(|weight| node.policy.weight = weight)),
 ];
 
 /// Who has written a description: times are in milliseconds in Erlang, in seconds in Python.
@@ -44,6 +45,8 @@ pub struct Given<'a> {
 
 /// The longest time in milliseconds, and above the highest count.
 const LONGEST: i64 = 1 << 40;
+
+const HEAVIEST: f64 = 1e9;
 
 impl Given<'_> {
     /// Nothing stands for no bound.
@@ -72,6 +75,18 @@ impl Given<'_> {
             _ => None,
         };
         count.ok_or("are no count")
+    }
+
+    fn weight(&self) -> Result<f64, &'static str> {
+        let weight = match self.value {
+            Plain::Int(value) => *value as f64,
+            Plain::Float(value) => *value,
+            _ => f64::NAN,
+        };
+        let is_weight = weight > 0.0 && weight <= HEAVIEST;
+        is_weight
+            .then_some(weight)
+            .ok_or("is no number above 0, at most 1000000000")
     }
 
     fn limit(&self) -> Result<Option<Limit>, &'static str> {
@@ -184,6 +199,18 @@ mod tests {
         for value in [Plain::Int(-1), Plain::Int(1 << 32), Plain::Float(1.0)] {
             let told = refusal(erlang, "retries", value);
             assert_eq!(told, "the retries of node n are no count");
+        }
+        for value in [
+            Plain::Int(0),
+            Plain::Float(1.1e9),
+            Plain::Float(f64::NAN),
+            atom("heavy"),
+        ] {
+            let told = refusal(python, "weight", value);
+            assert_eq!(
+                told,
+                "the weight of node n is no number above 0, at most 1000000000"
+            );
         }
         for value in [Plain::Int(0), Plain::Int(2), atom("what")] {
             let told = refusal(erlang, "limit", value);

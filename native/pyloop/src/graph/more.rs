@@ -104,6 +104,7 @@ pub(crate) fn new<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py,
 /// The nodes that a value stands for; for most values none.
 pub fn of(value: &Obj<'_>, wish: &Wish) -> Option<Expansion> {
     let class = wish
+        .shared
         .queue
         .more
         .get()
@@ -111,6 +112,7 @@ pub fn of(value: &Obj<'_>, wish: &Wish) -> Option<Expansion> {
     let more = class.and_then(|class| class::body::<More>(value, &class))?;
     let shared = Shared {
         redis: wish.shared.redis.clone(),
+        queue: wish.shared.queue.clone(),
         result: Some((more.result, wish.needs)),
     };
     let mut inputs = more.inputs.clone();

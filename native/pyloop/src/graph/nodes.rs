@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use dag::redis::Redis;
-use dag::{Done, Given, Node, Place, Reason, Stop, Value};
+use dag::{Done, Given, NoTurn, Node, Reason, Turn, Value};
 use pyrt::{Attached, Kept, Obj, PyError, PyResult, call, class};
 
 use super::command::Commands;
@@ -19,6 +19,8 @@ use super::values::{self, Needs, PyValue, Raised};
 #[derive(Clone)]
 pub struct Shared {
     pub redis: Redis,
+    /// Where its functions run.
+    pub queue: Arc<Queue>,
     /// Of a graph that a node asked for: the node whose value becomes that one's, and as what it is
     /// taken there.
     pub result: Option<(usize, Needs)>,
@@ -47,38 +49,55 @@ pub struct Function {
     pub is_async: bool,
 }
 
-/// A node on its way to a thread of Python's.
-pub struct Call {
+/// A node that runs.
+struct Call {
     function: Arc<Function>,
     given: Given,
     done: Done,
     stopping: Stopping,
-    queue: Arc<Queue>,
+    shared: Shared,
 }
 
 /// Enough to keep the threads busy; of a wide graph the rest waits where it keeps no other run
 /// from them.
-const PYTHON: Place = Place {
+static PYTHON: dag::Queue = dag::Queue {
     name: "python",
     at_once: 64,
+    enter,
 };
 
-pub fn python(name: &str, function: Function, queue: &Arc<Queue>) -> Node {
-    let (function, queue) = (Arc::new(function), queue.clone());
-    Node::foreign(name, PYTHON, move |given, done| {
-        let stopping = Stopping::default();
-        let call = Call {
-            function: function.clone(),
-            given,
-            done,
-            stopping: stopping.clone(),
-            queue: queue.clone(),
-        };
-        queue.push(Item::Node(Box::new(call)));
-        let queue = queue.clone();
-        let stop: Stop = Box::new(move || stopping.stop(&queue));
-        Ok(stop)
-    })
+pub fn python(name: &str, function: Function) -> Node {
+    Node::queued(name, &PYTHON, function)
+}
+
+fn enter(turn: Turn) -> Result<(), NoTurn> {
+    let shared = turn.inputs().first().and_then(Value::share::<Shared>);
+    let Some(shared) = shared else {
+        return Err(NoTurn::Fails(turn, Reason::new("no threads")));
+    };
+    shared.queue.push(Item::Node(turn));
+    Ok(())
+}
+
+/// Runs the node that is the most urgent now.
+pub fn run(py: Attached<'_>, turn: Turn) {
+    let Some(taken) = turn.take() else { return };
+    let function = taken.function::<Function>();
+    let shared = taken.given.get::<Shared>(0).cloned();
+    let (Some(function), Ok(shared)) = (function, shared) else {
+        return;
+    };
+    let stopping = Stopping::default();
+    let (stops, queue) = (stopping.clone(), shared.queue.clone());
+    taken.done.stops_by(Box::new(move || stops.stop(&queue)));
+    let call = Call {
+        function,
+        given: taken.given,
+        done: taken.done,
+        stopping,
+        shared,
+    };
+    call.run(py);
 }
 
 pub fn redis(name: &str, commands: Arc<Commands>) -> Node {
@@ -112,24 +131,16 @@ pub fn complete<'py>(done: Done, result: PyResult<'py, Obj<'py>>, wish: &Wish) {
 pub struct Wish {
     pub needs: Needs,
     pub shared: Shared,
-    pub queue: Arc<Queue>,
 }
 
 impl Call {
-    pub fn run(self, py: Attached<'_>) {
-        if !self.done.start() {
-            return;
-        }
+    fn run(self, py: Attached<'_>) {
         let Some(result) = self.stopping.watch(py, || self.invoke(py)) else {
             return;
         };
-        let Ok(shared) = self.given.get::<Shared>(0).cloned() else {
-            return;
-        };
         let wish = Wish {
-            needs: shared.needs(self.function.index, self.function.needs),
-            shared,
-            queue: self.queue.clone(),
+            needs: self.shared.needs(self.function.index, self.function.needs),
+            shared: self.shared.clone(),
         };
         match result {
             Ok(coroutine) if self.function.is_async => self.spawn(py, &coroutine, wish),
@@ -155,7 +166,7 @@ impl Call {
         self.done.waits();
         let completion = Completion::new(self.done, wish);
         match spawn(py, coroutine, completion) {
-            Ok(cancel) => self.stopping.awaits(Kept::new(cancel), &self.queue),
+            Ok(cancel) => self.stopping.awaits(Kept::new(cancel), &self.shared.queue),
             // The completion went with it, and so the node has ended.
             Err(error) => error.unraisable(c"a coroutine of a graph"),
         }

@@ -7,14 +7,15 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use dag::Turn;
 use pyrt::fork::PerProcess;
 use pyrt::{Attached, Kept, Parks, interrupt, kept};
 
-use super::nodes::Call;
+use super::nodes;
 use super::stop::Stopping;
 
 pub enum Item {
-    Node(Box<Call>),
+    Node(Turn),
     /// Something of Python's own to be called: who hears of an end, or a cancellation.
     Call(Kept),
     /// A function that runs, and nobody waits for, since when.
@@ -115,7 +116,7 @@ impl Queue {
                 None => py.detach(|| self.wait(duty)),
             };
             match next {
-                Some(Item::Node(call)) => call.run(py),
+                Some(Item::Node(turn)) => nodes::run(py, turn),
                 Some(Item::Call(callable)) => {
                     let called = callable.get(py).map(|callable| callable.call(&[]));
                     if let Some(Err(error)) = called {
