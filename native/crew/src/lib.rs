@@ -16,6 +16,7 @@ mod lead;
 mod life;
 mod meet;
 mod member;
+mod patience;
 mod queue;
 pub mod sync;
 #[cfg(all(test, not(loom)))]
@@ -23,5 +24,6 @@ mod tests;
 
 pub use crew::{Admitted, Crew, Plan, Refused, Turn};
 pub use life::{Life, Met};
-pub use meet::{Company, Meet, Patience};
+pub use meet::{Company, Meet};
 pub use member::{Member, spin};
+pub use patience::Patience;

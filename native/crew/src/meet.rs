@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::member::spin;
-use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 
 const CLOSED: u8 = 0;
@@ -67,42 +67,6 @@ impl<T> Meet<T> {
         }
         self.state.store(CLOSED, Ordering::Relaxed);
         lock(&self.value).take()
-    }
-}
-
-/// After so many waits in vain there is no waiting, save for one in `PROBE_EVERY`.
-const MOST_MISSES: u32 = 4;
-const PROBE_EVERY: u32 = 32;
-
-/// Whether waiting has paid of late.
-#[derive(Debug)]
-pub struct Patience(AtomicU32);
-
-impl Default for Patience {
-    fn default() -> Self {
-        Patience(AtomicU32::new(0))
-    }
-}
-
-impl Patience {
-    /// Shall one wait this time? Says so now and then even if it never pays.
-    pub fn has(&self) -> bool {
-        // Relaxed, here and below: a habit, not a fact.
-        let misses = self.0.load(Ordering::Relaxed);
-        if misses < MOST_MISSES {
-            return true;
-        }
-        self.0.store(misses.wrapping_add(1), Ordering::Relaxed);
-        misses.is_multiple_of(PROBE_EVERY)
-    }
-
-    pub fn learn(&self, paid: bool) {
-        let misses = if paid {
-            0
-        } else {
-            self.0.load(Ordering::Relaxed).wrapping_add(1)
-        };
-        self.0.store(misses, Ordering::Relaxed);
     }
 }
 

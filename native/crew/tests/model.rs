@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crew::sync::atomic::{AtomicUsize, Ordering};
 use crew::sync::{Arc, Mutex, lock, thread};
-use crew::{Admitted, Crew, Life, Meet, Member, Met, Patience, Plan, Turn};
+use crew::{Admitted, Crew, Life, Meet, Member, Met, Plan, Turn};
 
 #[cfg(loom)]
 fn check(body: impl Fn() + Send + Sync + 'static) {
@@ -407,20 +407,5 @@ fn what_is_given_is_met_or_comes_back() {
         meet.open();
         assert_eq!(meet.give(9), Ok(()));
         assert_eq!(meet.wait(Duration::ZERO), Some(9));
-    });
-}
-
-#[test]
-fn patience_ends_with_waits_in_vain_and_comes_back_with_one_that_pays() {
-    check(|| {
-        let patience = Patience::default();
-        for _ in 0..4 {
-            assert!(patience.has());
-            patience.learn(false);
-        }
-        let probes = (0..64).filter(|_| patience.has()).count();
-        assert_eq!(probes, 2, "now and then all the same");
-        patience.learn(true);
-        assert!(patience.has());
     });
 }

@@ -39,7 +39,6 @@ pub enum Home {
 }
 
 /// Where an executor waits for a moment for its next callback.
-#[derive(Default)]
 pub struct Seat {
     meet: Meet<Callback>,
     patience: Patience,
@@ -51,6 +50,18 @@ pub struct Seat {
 }
 
 const ABANDONED: u64 = u64::MAX;
+
+impl Default for Seat {
+    fn default() -> Self {
+        Seat {
+            meet: Meet::default(),
+            patience: Patience::new(LOOK),
+            is_used: AtomicBool::new(false),
+            runs: AtomicU64::new(0),
+            home: Mutex::new(None),
+        }
+    }
+}
 
 impl Seat {
     pub fn begin(&self, id: u64) {
@@ -308,8 +319,9 @@ pub fn answers(
     let home = is_clean.then(|| *lock(&seat.home)).flatten();
     // Relaxed: a habit of its own process.
     let is_used = seat.is_used.swap(true, Ordering::Relaxed);
-    let looks = home.is_some() && is_used && seat.patience.has();
-    if looks {
+    let wanted = home.is_some() && is_used;
+    let looks = wanted.then(|| seat.patience.take()).flatten();
+    if looks.is_some() {
         seat.meet.open();
     }
     callback::leave(slot);
@@ -322,10 +334,10 @@ pub fn answers(
     if home.is_none() {
         return Next::Leave;
     }
-    if !looks {
+    let Some(limit) = looks else {
         return Next::Stay;
-    }
-    let next = seat.meet.wait(LOOK);
+    };
+    let next = seat.meet.wait(limit);
     seat.patience.learn(next.is_some());
     next.map_or(Next::Stay, Next::Callback)
 }

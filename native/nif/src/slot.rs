@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use pyrt::{Attached, Kept, Obj, PyResult};
 use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
@@ -18,6 +19,11 @@ use crate::ticket::Ticket;
 use crate::vars::Vars;
 use crew::sync::lock;
 use crew::{Company, Patience};
+
+/// Most answers are there within two microseconds, and going to sleep costs more than that.
+const MEET: Duration = Duration::from_micros(8);
+/// The longest a caller looks for the message of its answer: going to sleep costs as much.
+const LINGER: Duration = Duration::from_micros(10);
 
 pub struct Slot {
     pid: LocalPid,
@@ -82,8 +88,8 @@ impl Slot {
             spare: Mutex::new(None),
             namespace: Namespace::default(),
             nest: Mutex::new(None),
-            patience: Patience::default(),
-            linger: Patience::default(),
+            patience: Patience::new(MEET),
+            linger: Patience::new(LINGER),
             company: Company::default(),
             seat: Seat::default(),
             about: Mutex::new(None),

@@ -70,29 +70,29 @@ fn submit<'a>(
     };
     let slot = job.slot.clone();
     let nests = wait == Wait::Yes && slot.nest().is_some();
-    let meets = (nests || job.pool.crew.is_looking()) && slot.patience.has();
-    if meets {
+    let looks = nests || job.pool.crew.is_looking();
+    let meets = looks.then(|| slot.patience.take()).flatten();
+    if meets.is_some() {
         ticket.meet.open();
     }
     if let Err(refused) = admit(job, wait) {
         return Ok(refusal(refused).encode(env));
     }
-    if !meets && ticket.is_over() {
+    if meets.is_none() && ticket.is_over() {
         // The thread that ran it took this scheduler's processor for so long: others have waited.
         rustler::schedule::consume_timeslice(env, 100);
     }
-    Ok(match meets.then(|| meet(env, &ticket, &slot)).flatten() {
-        Some(answer) => answer,
-        None => ticket.id().encode(env),
-    })
+    Ok(
+        match meets.and_then(|limit| meet(env, &ticket, &slot, limit)) {
+            Some(answer) => answer,
+            None => ticket.id().encode(env),
+        },
+    )
 }
 
-/// Most answers are there within two microseconds, and going to sleep costs more than that.
-const MEET: Duration = Duration::from_micros(8);
-
 /// Waits a moment for the answer before the caller goes to sleep.
-fn meet<'a>(env: Env<'a>, ticket: &Ticket, slot: &Slot) -> Option<Term<'a>> {
-    let answered = ticket.meet.wait(MEET);
+fn meet<'a>(env: Env<'a>, ticket: &Ticket, slot: &Slot, limit: Duration) -> Option<Term<'a>> {
+    let answered = ticket.meet.wait(limit);
     slot.patience.learn(answered.is_some());
     // A process that waited for its message would let the others run: ten calls and it does.
     rustler::schedule::consume_timeslice(env, 10);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crew::Turn;
+use crew::{Patience, Turn};
 use pyrt::thread::ThreadState;
 use pyrt::{Attached, attach, kept};
 
@@ -21,11 +21,7 @@ const BUDGET: Duration = Duration::from_millis(2);
 const POLITE: Duration = Duration::from_micros(50);
 /// How long the leader looks for the next job before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
-/// After so many looks in vain it sleeps at once, and looks again only now and then.
-const MOST_MISSES: u32 = 4;
-const PROBE_EVERY: u32 = 32;
-/// Now and then, and the second time in vain, it looks for so long that a caller whom our sleeping sent
-/// to sleep has come back. It finds the leader awake, and both stay so.
+/// The same now and then.
 const PROBE: Duration = Duration::from_micros(100);
 
 /// The body of a pool's thread: until it is retired or the pool closed.
@@ -50,32 +46,15 @@ pub fn serve(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplu
 }
 
 fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
-    let mut misses = 0u32;
-    while pool.crew.may_take(me.member()) || pool.crew.linger(me.member(), patience(misses)) {
+    let patience = Patience::serving(SPIN, PROBE);
+    while pool.crew.may_take(me.member()) || pool.crew.linger(me.member(), patience.time()) {
         if pool.crew.is_empty() {
             me.seat().keep_apart(pool.submitter());
-            // Spinning pays while calls come in quick succession, and only then.
-            misses = if pool.crew.idle(me.member(), patience(misses)) {
-                0
-            } else {
-                misses.wrapping_add(1)
-            };
+            patience.learn(pool.crew.idle(me.member(), patience.time()));
             continue;
         }
         state.attached(|py| drain(py, pool, me));
         fork::end_if_child();
-    }
-}
-
-/// How long to look after so many looks in vain.
-fn patience(misses: u32) -> Duration {
-    let often = misses < PROBE_EVERY && misses.is_power_of_two();
-    if misses == 1 || misses >= MOST_MISSES && (often || misses.is_multiple_of(PROBE_EVERY)) {
-        PROBE
-    } else if misses < MOST_MISSES {
-        SPIN
-    } else {
-        Duration::ZERO
     }
 }
 

@@ -1,11 +1,11 @@
-//! The queue, the lead, a member, the life of a job, and habits.
+//! The queue, the lead, a member, the life of a job, and places to meet.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::lead::{Lead, State};
 use crate::life::{Life, Met};
-use crate::meet::{Company, Meet, Patience};
+use crate::meet::{Company, Meet};
 use crate::member::{Member, spin};
 use crate::queue::Queue;
 
@@ -154,21 +154,6 @@ fn a_place_is_open_for_one_value() {
     let begun = Instant::now();
     assert_eq!(meet.wait(Duration::from_millis(10)), None);
     assert!(begun.elapsed() >= Duration::from_millis(10));
-}
-
-#[test]
-fn patience_is_tried_again_once_in_thirty_two_times() {
-    let patience = Patience::default();
-    (0..4).for_each(|_| patience.learn(false));
-    let probes: Vec<_> = (4..100).filter(|_| patience.has()).collect();
-    assert_eq!(probes.len(), 3);
-    let patience = Patience::default();
-    (0..3).for_each(|_| patience.learn(false));
-    assert!(patience.has() && patience.has());
-    patience.learn(false);
-    assert!(!patience.has());
-    patience.learn(true);
-    assert!(patience.has());
 }
 
 #[test]

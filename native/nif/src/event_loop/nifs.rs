@@ -3,7 +3,6 @@
 //! Thread: schedulers. Nothing here takes the GIL or waits (I9).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crew::Refused;
 use rustler::types::atom::Atom;
@@ -245,9 +244,6 @@ fn post<'a>(
     })
 }
 
-/// The longest a caller looks for its answer before it sleeps: going to sleep costs as much.
-const LINGER: Duration = Duration::from_micros(10);
-
 /// Looks a moment for the message of a job, where messages have come that quickly of late.
 #[rustler::nif]
 fn linger<'a>(env: Env<'a>, slot: &'a Slot, job: Term<'a>) -> Atom {
@@ -263,8 +259,10 @@ fn linger<'a>(env: Env<'a>, slot: &'a Slot, job: Term<'a>) -> Atom {
     {
         callback::waits_for_loop(slot, &event_loop);
     }
-    if slot.company.is_small() && slot.linger.has() {
-        slot.linger.learn(crew::spin(LINGER, || ticket.is_over()));
+    if slot.company.is_small()
+        && let Some(limit) = slot.linger.take()
+    {
+        slot.linger.learn(crew::spin(limit, || ticket.is_over()));
         rustler::schedule::consume_timeslice(env, 1);
     }
     atoms::ok()

@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use crew::Patience;
 use pyrt::deferred::{Call, Deferrable, Scratch};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
@@ -19,14 +21,10 @@ use crate::stopwatch::lap;
 
 /// Turns without a sleep after which the GIL is offered to others: callbacks in C never look.
 const POLITE: u32 = 64;
-/// Nanoseconds for which the next visitor is looked for.
-const LINGER: u64 = 20_000;
-/// After so many looks in vain the loop sleeps at once, and looks again only now and then.
-const MOST_MISSES: u32 = 4;
-const PROBE_EVERY: u32 = 32;
-/// Now and then, and the second time in vain, it looks for so long that a visitor whom its sleeping sent
-/// to sleep has come back. It finds the loop awake, and both stay so.
-const PROBE: u64 = 100_000;
+/// How long the next visitor is looked for.
+const LINGER: Duration = Duration::from_micros(20);
+/// The same now and then.
+const PROBE: Duration = Duration::from_micros(100);
 
 /// Turns of one step: other loops wait for this thread, too.
 const STEP: u32 = 64;
@@ -48,8 +46,8 @@ pub(super) struct Driver<'a, 'py> {
     pause: Option<Pause>,
     slept: bool,
     until: Until,
-    /// Looks for visitors in vain, one after another.
-    misses: u32,
+    /// With the next visitor.
+    patience: Patience,
     scratch: Scratch,
     /// What ends `run_forever`: `KeyboardInterrupt`, `SystemExit`, a bug in the exception handler.
     failure: Option<PyError<'py>>,
@@ -179,25 +177,17 @@ impl Host<Work, Source> for Driver<'_, '_> {
         self.core.collect(ready);
     }
 
-    /// Looking pays while visitors come in quick succession, and only then.
+    /// Looks only where visitors come.
     fn linger(&mut self) -> u64 {
         if !self.core.io.visited.replace(false) {
             return 0;
         }
-        let misses = self.misses;
-        let often = misses < PROBE_EVERY && misses.is_power_of_two();
-        if misses == 1 || misses >= MOST_MISSES && (often || misses.is_multiple_of(PROBE_EVERY)) {
-            PROBE
-        } else if misses < MOST_MISSES {
-            LINGER
-        } else {
-            self.lingered(false);
-            0
-        }
+        let time = self.patience.take().unwrap_or_default();
+        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn lingered(&mut self, came: bool) {
-        self.misses = if came { 0 } else { self.misses.wrapping_add(1) };
+        self.patience.learn(came);
     }
 
     #[inline]
@@ -279,7 +269,7 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
         pause: None,
         slept: false,
         until,
-        misses: 0,
+        patience: Patience::serving(LINGER, PROBE),
         scratch: Scratch::default(),
         failure: None,
     };
