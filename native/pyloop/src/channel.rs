@@ -12,6 +12,7 @@ use reactor::{Key, Readiness};
 
 use crate::event_loop::watch::lend;
 use crate::event_loop::{Foreign, LoopCore, Source, Work};
+use crate::own_loop::OwnLoop;
 
 pub(crate) mod attributes;
 pub(crate) mod flow;
@@ -76,7 +77,7 @@ pub(crate) struct Channel {
     /// Python's socket object counts this transport among those who use it.
     held: Cell<bool>,
     key: KeyPlace,
-    pub(crate) event_loop: Member,
+    pub(crate) event_loop: OwnLoop,
     pub(crate) context: Member,
     /// The object Python has for the descriptor: a socket or a file.
     pub(crate) file: Place,
@@ -120,7 +121,7 @@ impl Channel {
             fd: Cell::new(fd),
             held: Cell::new(false),
             key: KeyPlace::default(),
-            event_loop: Member::new(event_loop.clone()),
+            event_loop: OwnLoop::new(event_loop),
             context: Member::new(copy_context(event_loop.py())?),
             file: Place::new(file.cloned()),
             protocol: Place::new(Some(protocol.clone())),
@@ -138,10 +139,7 @@ impl Channel {
     }
 
     pub(crate) fn core<'a>(&'a self, py: Attached<'_>) -> &'a LoopCore {
-        let event_loop = self.event_loop.get(py);
-        let core: *const LoopCore = LoopCore::of(&event_loop);
-        // SAFETY: `event_loop` keeps the loop object, and so its core, as long as `self`.
-        unsafe { &*core }
+        self.event_loop.core(py)
     }
 
     /// The descriptor's number; another one has it no longer by now.

@@ -4,20 +4,20 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::ffi::CStr;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use pyrt::error::Builtin;
 use pyrt::native::Native;
 use pyrt::running::in_context;
-use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit};
+use pyrt::{Attached, Obj, Place, PyError, PyResult, Visit};
 use reactor::Readiness;
 use rustix::net::{AddressFamily, SocketAddrUnix};
 
 use crate::channel::{Channel, Life, Transport};
 use crate::event_loop::watch::lend;
 use crate::event_loop::{Foreign, LoopCore, Source, Work};
+use crate::own_loop::OwnLoop;
 
 mod address;
 mod attributes;
@@ -143,6 +143,8 @@ impl Native for Datagram {
     const ATTRIBUTES: Option<pyrt::attributes::At<Self>> =
         pyrt::attributes_at!(Datagram, channel.attributes);
 
+    type Governor = OwnLoop;
+
     fn methods() -> &'static [pyrt::module::Function] {
         &attributes::METHODS
     }
@@ -156,20 +158,8 @@ impl Native for Datagram {
         Err(PyError::new(class.py(), Builtin::TypeError, text))
     }
 
-    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
+    fn governor(&self, _py: Attached<'_>) -> Option<&Self::Governor> {
         Some(&self.channel.event_loop)
-    }
-
-    fn is_governed_here(&self, py: Attached<'_>) -> bool {
-        self.channel.core(py).runs_here()
-    }
-
-    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
-        self.channel.core(this.py()).admit(this, send)
-    }
-
-    fn dismiss(&self, py: Attached<'_>) {
-        self.channel.core(py).dismiss();
     }
 
     fn traverse(&self, visit: &mut Visit) {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyrt::deferred::{Call, Surrounding};
 use pyrt::error::Builtin;
-use pyrt::native::{self, Native};
+use pyrt::native::{self, Native, Nobody};
 use pyrt::{Attached, Flag, Member, Number, Obj, Place, PyError, PyResult, Visit};
 use reactor::turn::Post;
 use reactor::{Key, Reactor};
@@ -217,7 +217,7 @@ impl LoopCore {
         self.owner.get() == pyrt::thread::ident()
     }
 
-    /// A method of a transport, called by a thread that does not run the loop; see `Native::admit`.
+    /// A method of a transport, called by a thread that does not run the loop; see `Governor::admit`.
     #[cold]
     pub(crate) fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
         let py = this.py();
@@ -292,6 +292,8 @@ impl LoopCore {
 impl Native for LoopCore {
     const NAME: &'static std::ffi::CStr = c"erlang._native.LoopCore";
     const DOC: &'static std::ffi::CStr = c"The native base of ErlangEventLoop.";
+
+    type Governor = Nobody;
 
     fn methods() -> &'static [pyrt::module::Function] {
         &attributes::METHODS

@@ -14,6 +14,7 @@ mod event_loop;
 pub mod graph;
 mod handle;
 mod http;
+mod own_loop;
 mod stopwatch;
 mod tls;
 mod transport;

@@ -7,7 +7,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::ffi::CStr;
 use std::rc::Rc;
 
 use pyrt::error::Builtin;
@@ -16,6 +15,7 @@ use pyrt::{Attached, Attributes, Member, Obj, Place, PyError, PyResult, Visit};
 
 use crate::channel::Limits;
 use crate::event_loop::LoopCore;
+use crate::own_loop::OwnLoop;
 
 mod attributes;
 mod info;
@@ -88,7 +88,7 @@ struct Flags {
 }
 
 pub struct Tls {
-    event_loop: Member,
+    event_loop: OwnLoop,
     /// asyncio's part of the connection.
     control: Place,
     /// The transport below; none when the connection is lost.
@@ -106,10 +106,7 @@ pub struct Tls {
 
 impl Tls {
     fn core<'a>(&'a self, py: Attached<'_>) -> &'a LoopCore {
-        let event_loop = self.event_loop.get(py);
-        let core: *const LoopCore = LoopCore::of(&event_loop);
-        // SAFETY: `event_loop` keeps the loop object, and so its core, as long as `self`.
-        unsafe { &*core }
+        self.event_loop.core(py)
     }
 
     /// The core of a TLS transport.
@@ -190,7 +187,7 @@ pub(crate) fn open<'py>(event_loop: &Obj<'py>, control: &Obj<'py>) -> PyResult<'
     let py = event_loop.py();
     let core = LoopCore::of(event_loop);
     let tls = Tls {
-        event_loop: Member::new(event_loop.clone()),
+        event_loop: OwnLoop::new(event_loop),
         control: Place::new(Some(control.clone())),
         stream: Place::default(),
         protocol: Place::default(),
@@ -258,6 +255,8 @@ impl Native for Tls {
     const DOC: &'static std::ffi::CStr = c"A connection under TLS.";
     const ATTRIBUTES: Option<pyrt::attributes::At<Self>> = pyrt::attributes_at!(Tls, attributes);
 
+    type Governor = OwnLoop;
+
     fn methods() -> &'static [pyrt::module::Function] {
         &attributes::METHODS
     }
@@ -275,20 +274,8 @@ impl Native for Tls {
         info::repr(this, self)
     }
 
-    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
+    fn governor(&self, _py: Attached<'_>) -> Option<&Self::Governor> {
         Some(&self.event_loop)
-    }
-
-    fn is_governed_here(&self, py: Attached<'_>) -> bool {
-        self.core(py).runs_here()
-    }
-
-    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
-        self.core(this.py()).admit(this, send)
-    }
-
-    fn dismiss(&self, py: Attached<'_>) {
-        self.core(py).dismiss();
     }
 
     fn traverse(&self, visit: &mut Visit) {

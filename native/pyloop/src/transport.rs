@@ -5,7 +5,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::ffi::CStr;
 use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
@@ -17,6 +16,7 @@ use reactor::Readiness;
 use crate::channel::{Channel, Life, Transport};
 use crate::event_loop::watch::lend;
 use crate::event_loop::{Foreign, LoopCore, Work};
+use crate::own_loop::OwnLoop;
 
 mod attributes;
 mod below;
@@ -297,6 +297,8 @@ impl Native for Stream {
     const ATTRIBUTES: Option<pyrt::attributes::At<Self>> =
         pyrt::attributes_at!(Stream, channel.attributes);
 
+    type Governor = OwnLoop;
+
     fn methods() -> &'static [pyrt::module::Function] {
         &attributes::METHODS
     }
@@ -317,20 +319,8 @@ impl Native for Stream {
         info::repr(this, self)
     }
 
-    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
+    fn governor(&self, _py: Attached<'_>) -> Option<&Self::Governor> {
         Some(&self.channel.event_loop)
-    }
-
-    fn is_governed_here(&self, py: Attached<'_>) -> bool {
-        self.channel.core(py).runs_here()
-    }
-
-    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
-        self.channel.core(this.py()).admit(this, send)
-    }
-
-    fn dismiss(&self, py: Attached<'_>) {
-        self.channel.core(py).dismiss();
     }
 
     fn traverse(&self, visit: &mut Visit) {

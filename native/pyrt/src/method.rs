@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use pyo3_ffi as ffi;
 
 use crate::module::Args;
-use crate::native::{Native, body, give};
+use crate::native::{Governor, Native, body, give};
 use crate::section::{locked, locked_both};
 use crate::{Attached, Borrowed, Obj, PyResult, contain};
 
@@ -31,9 +31,9 @@ pub enum Access {
 }
 
 /// A thread that was let in; dismissed when dropped, also when a panic unwinds.
-struct Guest<'a, 'py, T: Native>(&'a T, Attached<'py>);
+struct Guest<'a, 'py, G: Governor>(&'a G, Attached<'py>);
 
-impl<T: Native> Drop for Guest<'_, '_, T> {
+impl<G: Governor> Drop for Guest<'_, '_, G> {
     fn drop(&mut self) {
         self.0.dismiss(self.1);
     }
@@ -69,16 +69,16 @@ pub unsafe fn enter<T: Native>(
             Access::Sent(name) => Some(Some(name)),
         };
         match (send, inner.governor(py)) {
-            (Some(send), Some(governor)) if !inner.is_governed_here(py) => {
-                let admitted = || match inner.admit(&this, send)? {
+            (Some(send), Some(governor)) if !governor.is_here(py) => {
+                let admitted = || match governor.admit(&this, send)? {
                     true => {
-                        let _guest = Guest(inner, py);
+                        let _guest = Guest(governor, py);
                         run()
                     }
                     false => Ok(Obj::none(py)),
                 };
                 // SAFETY: attached; `this` is lent, and its body keeps the governor.
-                unsafe { locked_both(this.as_ptr(), governor.as_ptr(), admitted) }
+                unsafe { locked_both(this.as_ptr(), governor.object().as_ptr(), admitted) }
             }
             // SAFETY: attached, and lent for this call.
             _ => unsafe { locked(this.as_ptr(), run) },

@@ -16,11 +16,49 @@ use crate::module::Function;
 use crate::section::locked;
 use crate::{Attached, Borrowed, Obj, PyError, PyResult, contain};
 
+/// The object whose thread alone may use the bodies that belong to it.
+pub trait Governor {
+    fn object(&self) -> &Member;
+
+    /// Whether the calling thread is that one, and stays it: the loop runs here.
+    fn is_here(&self, py: Attached<'_>) -> bool;
+
+    /// Lets the calling thread in where nobody else is, with `this` and the governor locked. Else it
+    /// refuses, or has that thread call the method named in `send`; then it is `false`.
+    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool>;
+
+    /// The thread that was let in has left; both are still locked.
+    fn dismiss(&self, py: Attached<'_>);
+}
+
+/// The governor of classes that have none.
+pub enum Nobody {}
+
+impl Governor for Nobody {
+    fn object(&self) -> &Member {
+        match *self {}
+    }
+
+    fn is_here(&self, _py: Attached<'_>) -> bool {
+        match *self {}
+    }
+
+    fn admit<'py>(&self, _this: &Obj<'py>, _send: Option<&CStr>) -> PyResult<'py, bool> {
+        match *self {}
+    }
+
+    fn dismiss(&self, _py: Attached<'_>) {
+        match *self {}
+    }
+}
+
 /// A class whose instances hold `Self`.
 pub trait Native: Sized + 'static {
     /// Dotted: `erlang._native.LoopCore`.
     const NAME: &'static CStr;
     const DOC: &'static CStr;
+
+    type Governor: Governor;
 
     /// Ends in `END`.
     fn methods() -> &'static [Function];
@@ -37,24 +75,10 @@ pub trait Native: Sized + 'static {
         Obj::text(this.py(), &text)
     }
 
-    /// The object whose thread alone may use the body: the loop of a transport.
-    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
+    /// Whose thread alone may use the body: the loop of a transport.
+    fn governor(&self, _py: Attached<'_>) -> Option<&Self::Governor> {
         None
     }
-
-    /// Whether the calling thread is that one, and stays it: the loop runs here.
-    fn is_governed_here(&self, _py: Attached<'_>) -> bool {
-        true
-    }
-
-    /// Lets the calling thread in where nobody else is, with `this` and the governor locked. Else it
-    /// refuses, or has that thread call the method named in `send`; then it is `false`.
-    fn admit<'py>(&self, _this: &Obj<'py>, _send: Option<&CStr>) -> PyResult<'py, bool> {
-        Ok(true)
-    }
-
-    /// The thread that was let in has left; both are still locked.
-    fn dismiss(&self, _py: Attached<'_>) {}
 
     /// Where in the body its `Attributes` are. Without them instances take no attributes of Python's.
     const ATTRIBUTES: Option<At<Self>> = None;

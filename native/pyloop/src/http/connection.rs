@@ -4,7 +4,6 @@
 //! the transport. Thread: the loop's own. Never: has the input borrowed while Python runs (I3).
 
 use std::cell::{Cell, RefCell};
-use std::ffi::CStr;
 
 use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
@@ -12,6 +11,7 @@ use pyrt::native::{END_OF_GETTERS, Getter, Native};
 use pyrt::{Attached, Member, Obj, Place, PyError, PyResult, Visit, method};
 
 use super::chunked::Decoder;
+use super::home::Home;
 use super::request::Request;
 use super::server::Server;
 use super::status::reason;
@@ -376,6 +376,8 @@ impl Native for Connection {
     const NAME: &'static std::ffi::CStr = c"erlang._native.HttpConnection";
     const DOC: &'static std::ffi::CStr = c"The protocol of one connection of an HttpServer.";
 
+    type Governor = Home;
+
     fn methods() -> &'static [Function] {
         &METHODS
     }
@@ -389,20 +391,8 @@ impl Native for Connection {
         Err(PyError::new(class.py(), Builtin::TypeError, text))
     }
 
-    fn governor(&self, py: Attached<'_>) -> Option<&Member> {
-        self.server(py).governor(py)
-    }
-
-    fn is_governed_here(&self, py: Attached<'_>) -> bool {
-        self.server(py).is_here(py)
-    }
-
-    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
-        self.server(this.py()).admit(this, send)
-    }
-
-    fn dismiss(&self, py: Attached<'_>) {
-        self.server(py).dismiss(py);
+    fn governor(&self, py: Attached<'_>) -> Option<&Self::Governor> {
+        self.server(py).home()
     }
 
     fn traverse(&self, visit: &mut Visit) {

@@ -1,59 +1,67 @@
 //! The loop of a server: all that belongs to the server is used by the thread that runs it.
 //!
 //! A connection, a request and their server use each other's cells, so that a critical section of one of
-//! them would not do where there is no GIL: other threads are refused (`Native::admit`).
+//! them would not do where there is no GIL: other threads are refused (`Governor::admit`).
 
 use std::ffi::CStr;
 
 use pyrt::error::Builtin;
+use pyrt::native::Governor;
 use pyrt::{Attached, Member, Obj, Parks, PyError, PyResult};
 
-use crate::event_loop::LoopCore;
+use crate::own_loop::OwnLoop;
 
-pub struct Home {
-    pub event_loop: Member,
-    /// It is a loop of ours, which knows where it runs.
-    ours: bool,
-    /// The thread that started the server: that of any other loop.
-    thread: u64,
+pub enum Home {
+    /// It knows where it runs, and lets others in while it rests.
+    Own(OwnLoop),
+    Other {
+        event_loop: Member,
+        /// The one that started the server.
+        thread: u64,
+    },
 }
 
 impl Home {
     pub fn new(event_loop: &Obj<'_>, loops: &crate::types::Types) -> Self {
-        let ours = event_loop.is_subtype(&loops.core.get(event_loop.py()));
-        if !ours {
-            Parks::for_good();
+        if event_loop.is_subtype(&loops.core.get(event_loop.py())) {
+            return Home::Own(OwnLoop::new(event_loop));
         }
-        Home {
+        Parks::for_good();
+        Home::Other {
             event_loop: Member::new(event_loop.clone()),
-            ours,
             thread: pyrt::thread::ident(),
         }
     }
+}
 
-    /// Whether the loop runs on the calling thread.
-    pub fn is_here(&self, py: Attached<'_>) -> bool {
-        if self.ours {
-            LoopCore::of(&self.event_loop.get(py)).runs_here()
-        } else {
-            self.thread == pyrt::thread::ident()
+impl Governor for Home {
+    fn object(&self) -> &Member {
+        match self {
+            Home::Own(event_loop) => event_loop,
+            Home::Other { event_loop, .. } => event_loop,
         }
     }
 
-    /// For `Native::admit`: a loop of ours that does not run now lets others in.
-    #[cold]
-    pub fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
-        if self.ours {
-            return LoopCore::of(&self.event_loop.get(this.py())).admit(this, send);
+    #[inline]
+    fn is_here(&self, py: Attached<'_>) -> bool {
+        match self {
+            Home::Own(event_loop) => event_loop.is_here(py),
+            Home::Other { thread, .. } => *thread == pyrt::thread::ident(),
         }
-        Err(elsewhere(this.py()))
     }
 
-    /// The same for `Native::dismiss`.
     #[cold]
-    pub fn dismiss(&self, py: Attached<'_>) {
-        if self.ours {
-            LoopCore::of(&self.event_loop.get(py)).dismiss();
+    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
+        match self {
+            Home::Own(event_loop) => event_loop.admit(this, send),
+            Home::Other { .. } => Err(elsewhere(this.py())),
+        }
+    }
+
+    #[cold]
+    fn dismiss(&self, py: Attached<'_>) {
+        if let Home::Own(event_loop) = self {
+            event_loop.dismiss(py);
         }
     }
 }

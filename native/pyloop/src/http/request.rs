@@ -4,7 +4,6 @@
 //! Thread: the loop's own; `receive` and `send` may be called by any, and then do nothing yet.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::CStr;
 
 use pyrt::error::Builtin;
 use pyrt::module::{Args, END, Function};
@@ -13,6 +12,7 @@ use pyrt::{Attached, Member, Obj, PyError, PyResult, Visit, method};
 
 use super::connection::{Connection, HIGH};
 use super::head::Facts;
+use super::home::Home;
 use super::log::{self, Entry};
 use super::respond::Outgoing;
 use super::wait::{Need, Wait};
@@ -312,6 +312,8 @@ impl Native for Request {
     const NAME: &'static std::ffi::CStr = c"erlang._native.HttpRequest";
     const DOC: &'static std::ffi::CStr = c"One request of an HttpConnection.";
 
+    type Governor = Home;
+
     fn methods() -> &'static [Function] {
         &METHODS
     }
@@ -325,22 +327,8 @@ impl Native for Request {
         Err(PyError::new(class.py(), Builtin::TypeError, text))
     }
 
-    fn governor(&self, py: Attached<'_>) -> Option<&Member> {
-        self.connection(py).server(py).governor(py)
-    }
-
-    fn is_governed_here(&self, py: Attached<'_>) -> bool {
-        self.connection(py).server(py).is_here(py)
-    }
-
-    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
-        self.connection(this.py())
-            .server(this.py())
-            .admit(this, send)
-    }
-
-    fn dismiss(&self, py: Attached<'_>) {
-        self.connection(py).server(py).dismiss(py);
+    fn governor(&self, py: Attached<'_>) -> Option<&Self::Governor> {
+        self.connection(py).server(py).home()
     }
 
     fn traverse(&self, visit: &mut Visit) {

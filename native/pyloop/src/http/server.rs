@@ -5,13 +5,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use pyrt::error::Builtin;
-use pyrt::native::Native;
+use pyrt::native::{Governor, Native};
 use pyrt::{Attached, Flag, Member, Number, Obj, Place, PyError, PyResult, Visit};
 
 use super::config::Config;
@@ -97,7 +96,7 @@ impl Server {
     }
 
     pub fn event_loop<'py>(&self, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-        Ok(self.parts(py)?.home.event_loop.obj(py))
+        Ok(self.parts(py)?.home.object().obj(py))
     }
 
     pub fn owner<'py>(&self, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
@@ -116,11 +115,6 @@ impl Server {
     /// Whether this is the loop's thread.
     pub fn is_here(&self, py: Attached<'_>) -> bool {
         self.home().is_none_or(|home| home.is_here(py))
-    }
-
-    /// A method was called by another thread; see `Native::admit`.
-    pub fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
-        self.home().map_or(Ok(true), |home| home.admit(this, send))
     }
 
     /// A number for a connection or a task.
@@ -234,6 +228,8 @@ impl Native for Server {
     const NAME: &'static std::ffi::CStr = c"erlang._native.HttpServer";
     const DOC: &'static std::ffi::CStr = c"An application and its open connections.";
 
+    type Governor = Home;
+
     fn methods() -> &'static [pyrt::module::Function] {
         &attributes::METHODS
     }
@@ -257,27 +253,13 @@ impl Native for Server {
         })
     }
 
-    fn governor(&self, _py: Attached<'_>) -> Option<&Member> {
-        self.home().map(|home| &home.event_loop)
-    }
-
-    fn is_governed_here(&self, py: Attached<'_>) -> bool {
-        self.is_here(py)
-    }
-
-    fn admit<'py>(&self, this: &Obj<'py>, send: Option<&CStr>) -> PyResult<'py, bool> {
-        self.admit(this, send)
-    }
-
-    fn dismiss(&self, py: Attached<'_>) {
-        if let Some(home) = self.home() {
-            home.dismiss(py);
-        }
+    fn governor(&self, _py: Attached<'_>) -> Option<&Self::Governor> {
+        self.home()
     }
 
     fn traverse(&self, visit: &mut Visit) {
         if let Some(parts) = self.parts.get() {
-            visit.member(&parts.home.event_loop);
+            visit.member(parts.home.object());
             for place in parts.places() {
                 visit.place(place);
             }

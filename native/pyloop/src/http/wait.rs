@@ -7,7 +7,7 @@
 use pyrt::awaitable::{Awaitable, Step, close, send, throw};
 use pyrt::error::Builtin;
 use pyrt::module::{END, Function};
-use pyrt::native::{END_OF_GETTERS, Getter, Native};
+use pyrt::native::{END_OF_GETTERS, Getter, Native, Nobody};
 use pyrt::{Attached, Obj, Place, PyError, PyResult, Visit, method};
 
 use super::home::elsewhere;
@@ -132,6 +132,8 @@ static GETTERS: [Getter; 1] = [END_OF_GETTERS];
 impl Native for Wait {
     const NAME: &'static std::ffi::CStr = c"erlang._native.HttpWait";
     const DOC: &'static std::ffi::CStr = c"What receive() and send() give to be awaited.";
+
+    type Governor = Nobody;
 
     fn methods() -> &'static [Function] {
         &METHODS
