@@ -24,6 +24,7 @@ pub mod fill;
 pub mod flag;
 pub mod fork;
 pub mod frames;
+mod held;
 pub mod int;
 pub mod interrupt;
 pub mod kept;

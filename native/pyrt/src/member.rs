@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 
 use pyo3_ffi as ffi;
 
+use crate::held::Held;
 use crate::{Attached, Borrowed, Obj};
 
 /// An owned reference in a native object.
@@ -58,71 +59,29 @@ impl Drop for Member {
     }
 }
 
-/// A place for a member that may be filled, read and emptied through a shared body. Without a GIL who
-/// reads it while another thread does may find it empty, but nothing worse.
-#[derive(Default)]
-pub struct Place(Slot);
+/// A place for a member that may be filled, read and emptied through a shared body.
+pub struct Place(Held<Member>);
 
-#[cfg(not(Py_GIL_DISABLED))]
-type Slot = std::cell::Cell<Option<Member>>;
-
-/// As a cell, for several threads at once.
-#[cfg(Py_GIL_DISABLED)]
-#[derive(Default)]
-struct Slot(std::sync::atomic::AtomicPtr<ffi::PyObject>);
-
-#[cfg(Py_GIL_DISABLED)]
-impl Slot {
-    fn new(member: Option<Member>) -> Self {
-        let slot = Slot::default();
-        slot.set(member);
-        slot
-    }
-
-    fn replace(&self, member: Option<Member>) -> Option<Member> {
-        let new = member.map_or(std::ptr::null_mut(), |m| ManuallyDrop::new(m).as_ptr());
-        // AcqRel: who takes a member sees the object behind it.
-        let old = self.0.swap(new, std::sync::atomic::Ordering::AcqRel);
-        // The reference that was the slot's.
-        NonNull::new(old).map(Member)
-    }
-
-    fn take(&self) -> Option<Member> {
-        self.replace(None)
-    }
-
-    fn set(&self, member: Option<Member>) {
-        drop(self.replace(member));
-    }
-}
-
-#[cfg(Py_GIL_DISABLED)]
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.set(None);
+impl Default for Place {
+    fn default() -> Self {
+        Place(Held::new(None))
     }
 }
 
 impl Place {
     pub fn new(object: Option<Obj<'_>>) -> Self {
-        Place(Slot::new(object.map(Member::new)))
+        Place(Held::new(object.map(Member::new)))
     }
 
     /// A reference of its own: the place may change while the caller uses it.
     #[inline]
     pub fn get<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
-        let member = self.0.take()?;
-        let object = member.obj(py);
-        self.0.set(Some(member));
-        Some(object)
+        self.0.look(|member| member.map(|member| member.obj(py)))
     }
 
     #[inline]
     pub fn is_some(&self) -> bool {
-        let member = self.0.take();
-        let is = member.is_some();
-        self.0.set(member);
-        is
+        self.0.look(|member| member.is_some())
     }
 
     /// The old object is released after the new one is in its place.
@@ -131,7 +90,7 @@ impl Place {
     }
 
     pub fn take<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
-        self.0.take().map(|member| member.into_obj(py))
+        self.0.replace(None).map(|member| member.into_obj(py))
     }
 }
 
@@ -167,10 +126,10 @@ impl Visit {
     }
 
     pub fn place(&mut self, place: &Place) {
-        let member = place.0.take();
-        if let Some(member) = &member {
-            self.member(member);
-        }
-        place.0.set(member);
+        place.0.look(|member| {
+            if let Some(member) = member {
+                self.member(member);
+            }
+        });
     }
 }
