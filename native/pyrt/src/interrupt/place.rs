@@ -5,6 +5,9 @@
 
 use super::opcode::Kind;
 
+#[cfg(test)]
+mod tests;
+
 /// Functions after whose return a lock is held that nobody gives back yet.
 const TAKING: [&str; 6] = [
     "acquire",
