@@ -9,6 +9,7 @@
 //! Knows neither Python nor the BEAM; compiled whole under loom (`RUSTFLAGS="--cfg loom"`).
 #![forbid(unsafe_code)]
 
+pub mod backlog;
 mod crew;
 mod follow;
 mod help;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use crew::Member;
+use crew::backlog::MayWait;
 use crew::sync::lock;
 use pyrt::interrupt::{Rest, Sent, Target, while_stopped};
 use pyrt::seat::Seat;
@@ -56,6 +57,11 @@ pub fn here() -> Arc<Thread> {
             .get_or_insert_with(|| Arc::new(Thread::current()))
             .clone()
     })
+}
+
+/// As a sender: the calling thread may wait.
+pub fn may_wait() -> MayWait {
+    MayWait::Yes(here().member().clone())
 }
 
 impl Thread {

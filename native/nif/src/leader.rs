@@ -1,45 +1,33 @@
 //! Output on its way to group leaders. What a leader has not answered is bounded.
 //!
 //! A thread that may wait does so, detached, while the leader answers. An event loop may not, and nobody waits for a
-//! leader that has been silent for `SILENCE`: that output is dropped, and one line in its place says how much.
+//! leader that has been silent for 5 s: that output is dropped, and one line in its place says how much.
 //!
 //! Thread: any that runs Python. `answered`, `of` and `down` run on schedulers: they lock for an instant.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use rustler::{Env, LocalPid, Monitor, Resource, ResourceArc};
 
 use crate::current::Current;
 use crate::erts::{MsgEnv, Raw};
-use crate::here::{Thread, here};
 use crate::{atoms, log};
+use crew::backlog::{self, Backlog, Bounds, Look, Mark, MayWait};
 use crew::sync::lock;
 
-/// How far a leader may fall behind before threads wait for it.
-const WAIT: Mark = Mark {
-    texts: 1_000,
-    bytes: 1 << 20,
+static BOUNDS: Bounds = Bounds {
+    wait: Mark {
+        items: 1_000,
+        bytes: 1 << 20,
+    },
+    refuse: Mark {
+        items: 10_000,
+        bytes: 16 << 20,
+    },
+    silence: Duration::from_secs(5),
 };
-/// Before output is dropped that can't wait. Higher, so that loops print while threads wait.
-const DROP: Mark = Mark {
-    texts: 10_000,
-    bytes: 16 << 20,
-};
-/// To where it must have caught up before anybody goes on: else every second line would be one about dropped ones.
-const CAUGHT_UP: Mark = Mark {
-    texts: WAIT.texts / 2,
-    bytes: WAIT.bytes / 2,
-};
-/// A leader that answers nothing for this long is not waited for.
-const SILENCE: Duration = Duration::from_secs(5);
-
-#[derive(Clone, Copy)]
-struct Mark {
-    texts: usize,
-    bytes: usize,
-}
 
 /// A group leader, one for each process that is one.
 pub struct Leader {
@@ -48,19 +36,13 @@ pub struct Leader {
 }
 
 struct Unread {
-    texts: usize,
-    bytes: usize,
+    backlog: Backlog,
     /// What was dropped since the last line about it.
     lost_lines: usize,
     lost_bytes: usize,
     /// Output is dropped until the leader has caught up, and one line has said so.
     dropping: bool,
-    /// It has not answered for `SILENCE`.
-    silent: bool,
     gone: bool,
-    /// When it last answered.
-    heard: Instant,
-    waiting: Vec<Arc<Thread>>,
 }
 
 /// What became of a text.
@@ -70,15 +52,6 @@ pub enum Written {
     Done,
     /// The leader is behind, and the caller has not said whether it may wait.
     Full,
-}
-
-/// Whether the calling thread may wait for a leader that is behind.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
-    Unknown,
-    Waits,
-    /// It runs an event loop.
-    Never,
 }
 
 static LEADERS: Mutex<Option<HashMap<LocalPid, ResourceArc<Leader>>>> = Mutex::new(None);
@@ -107,7 +80,7 @@ pub fn set_printer(pid: Option<LocalPid>) {
         .collect();
     for leader in leaders {
         let mut unread = lock(&leader.unread);
-        unread.wake();
+        unread.backlog.wake();
         *unread = Unread {
             gone: unread.gone,
             ..Unread::new()
@@ -141,17 +114,17 @@ impl Leader {
     }
 }
 
-/// Sends `text`, waits, or drops it. Not attached, or not for long: `Waits` needs the former.
+/// Sends `text`, waits, or drops it. Not attached, or not for long: `MayWait::Yes` needs the former.
 pub fn write(
     leader: &ResourceArc<Leader>,
     text: &str,
-    patience: Patience,
+    may_wait: MayWait,
     current: Option<&Current>,
 ) -> Written {
     let Some(printer) = *lock(&PRINTER) else {
         return Written::Done;
     };
-    match enter(leader, text, patience, current) {
+    match enter(leader, text, may_wait, current) {
         Entry::Open => {
             let request = Request { leader, printer };
             if !log::with_env(|env| request.send(env, text, MsgEnv::send)) {
@@ -168,11 +141,7 @@ pub fn write(
 pub fn answered(env: Env<'_>, leader: &ResourceArc<Leader>, bytes: usize) {
     let printer = *lock(&PRINTER);
     let mut unread = lock(&leader.unread);
-    unread.texts = unread.texts.saturating_sub(1);
-    unread.bytes = unread.bytes.saturating_sub(bytes);
-    unread.heard = Instant::now();
-    unread.silent = false;
-    if unread.reaches(CAUGHT_UP) {
+    if !unread.backlog.take(bytes) {
         return;
     }
     if let Some(printer) = printer
@@ -184,7 +153,7 @@ pub fn answered(env: Env<'_>, leader: &ResourceArc<Leader>, bytes: usize) {
         let send = |own: &mut MsgEnv, to: &LocalPid, message| own.send_from(env, to, message);
         log::with_env(|own| request.send(own, &text, send));
     }
-    unread.wake();
+    unread.backlog.wake();
 }
 
 /// Whether a text may be sent.
@@ -195,65 +164,39 @@ enum Entry {
     Full,
 }
 
-fn enter(leader: &Leader, text: &str, patience: Patience, current: Option<&Current>) -> Entry {
-    let began = Instant::now();
-    loop {
-        // Read before the look: what happens after it changes the count.
-        let me = (patience == Patience::Waits).then(here);
-        let seen = me.as_ref().map(|me| me.signal());
+fn enter(leader: &Leader, text: &str, may_wait: MayWait, current: Option<&Current>) -> Entry {
+    let knows = !matches!(may_wait, MayWait::Unknown);
+    backlog::enter(may_wait, |sender| {
         let mut unread = lock(&leader.unread);
         if unread.gone {
-            return Entry::Shut;
+            return Ok(Entry::Shut);
         }
-        let mark = if patience == Patience::Never {
-            DROP
-        } else {
-            WAIT
-        };
-        if !unread.dropping && !unread.reaches(mark) {
-            unread.texts += 1;
-            unread.bytes += text.len();
-            return Entry::Open;
-        }
-        let (Some(me), Some(seen)) = (me, seen) else {
-            if patience == Patience::Unknown {
-                return Entry::Full;
+        let closed = unread.dropping;
+        match unread.backlog.look(sender, closed) {
+            Look::Room => {
+                unread.backlog.add(text.len());
+                return Ok(Entry::Open);
             }
-            unread.lose(leader, text);
-            return Entry::Shut;
-        };
-        let quiet = unread.heard.max(began).elapsed();
-        unread.silent |= quiet >= SILENCE;
-        if unread.silent || current.is_some_and(Current::must_stop) {
-            unread.lose(leader, text);
-            return Entry::Shut;
+            Look::Full if !knows => return Ok(Entry::Full),
+            Look::Behind if !current.is_some_and(Current::must_stop) => {
+                return Err(unread.backlog.enlist(sender));
+            }
+            Look::Full | Look::Silent | Look::Behind => {}
         }
-        unread.waiting.push(me.clone());
-        drop(unread);
-        me.wait(seen, Some(SILENCE - quiet));
-        lock(&leader.unread)
-            .waiting
-            .retain(|other| !Arc::ptr_eq(other, &me));
-    }
+        unread.lose(leader, text);
+        Ok(Entry::Shut)
+    })
 }
 
 impl Unread {
     fn new() -> Self {
         Unread {
-            texts: 0,
-            bytes: 0,
+            backlog: Backlog::new(&BOUNDS),
             lost_lines: 0,
             lost_bytes: 0,
             dropping: false,
-            silent: false,
             gone: false,
-            heard: Instant::now(),
-            waiting: Vec::new(),
         }
-    }
-
-    fn reaches(&self, mark: Mark) -> bool {
-        self.texts >= mark.texts || self.bytes >= mark.bytes
     }
 
     /// Counts a text that nobody will see. The first of several is logged: the leader may never read again.
@@ -273,21 +216,14 @@ impl Unread {
             self.lost_lines, self.lost_bytes
         );
         (self.lost_lines, self.lost_bytes, self.dropping) = (0, 0, false);
-        self.texts += 1;
-        self.bytes += text.len();
+        self.backlog.add(text.len());
         text
     }
 
     /// The process is gone: what was sent to it is, too.
     fn end(&mut self) {
         self.gone = true;
-        self.wake();
-    }
-
-    fn wake(&mut self) {
-        for thread in self.waiting.drain(..) {
-            thread.wake();
-        }
+        self.backlog.wake();
     }
 }
 

@@ -2,14 +2,15 @@
 //!
 //! Thread: any that runs Python, attached.
 
+use crew::backlog::MayWait;
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::{Obj, PyError, PyResult};
 use rustler::ResourceArc;
 
 use crate::current::Current;
-use crate::here::here;
-use crate::leader::{self, Leader, Patience, Written};
+use crate::here::{here, may_wait};
+use crate::leader::{self, Leader, Written};
 use crate::out::EMPTY_MAP;
 use crate::py_module::{NodeHost, interp, raised, stopped, with_world};
 use crate::{courier, current, fork, log, runtime};
@@ -53,7 +54,7 @@ pub fn write<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<
     let text = args.want(0, "text")?.display();
     let current = current::current(py, &*interp(module)?);
     let leader = leader_of(current.as_ref());
-    let written = leader::write(&leader, &text, Patience::Unknown, current.as_ref());
+    let written = leader::write(&leader, &text, MayWait::Unknown, current.as_ref());
     Ok(Obj::bool(py, written == Written::Done))
 }
 
@@ -66,9 +67,9 @@ pub fn write_behind<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'p
     let current = current::current(py, &*interp(module)?);
     let leader = leader_of(current.as_ref());
     if waits {
-        py.detach(|| leader::write(&leader, &text, Patience::Waits, current.as_ref()));
+        py.detach(|| leader::write(&leader, &text, may_wait(), current.as_ref()));
     } else {
-        leader::write(&leader, &text, Patience::Never, current.as_ref());
+        leader::write(&leader, &text, MayWait::Never, current.as_ref());
     }
     Ok(Obj::none(py))
 }

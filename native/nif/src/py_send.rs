@@ -7,11 +7,13 @@ use pyrt::module::Args;
 use pyrt::{Attached, Obj, PyError, PyResult, call};
 use rustler::LocalPid;
 
+use crew::backlog::{Mark, MayWait};
+
 use crate::courier;
 use crate::current::{self, Current};
 use crate::erts::{MsgEnv, Raw};
+use crate::here::may_wait;
 use crate::lanes::{self, Refused};
-use crate::leader::Patience;
 use crate::py_module::{NodeHost, interp, pid_object, raised, stopped, with_world};
 use crate::{fork, log};
 
@@ -138,12 +140,12 @@ fn by_courier<'py>(
     let lane = to.lane();
     let bytes = message.term.len();
     let must_stop = || current.is_some_and(Current::must_stop);
-    let mut room = lanes::enter(lane, bytes, Patience::Unknown, must_stop);
+    let mut room = lanes::enter(lane, bytes, MayWait::Unknown, must_stop);
     if room.is_err() {
         room = if lane != lanes::HERE && runs_loop(py)? {
-            lanes::enter(lane, bytes, Patience::Never, must_stop)
+            lanes::enter(lane, bytes, MayWait::Never, must_stop)
         } else {
-            py.detach(|| lanes::enter(lane, bytes, Patience::Waits, must_stop))
+            py.detach(|| lanes::enter(lane, bytes, may_wait(), must_stop))
         };
     }
     match room {
@@ -159,14 +161,13 @@ fn by_courier<'py>(
             Ok(Obj::none(py))
         }
         Err(Refused::Stopped) => Err(stopped(module)),
-        Err(Refused::Full { messages, bytes }) => {
+        Err(Refused::Full(Mark { items, bytes })) => {
             let whom = match lane {
                 lanes::HERE => "processes of this node".to_owned(),
                 node => format!("the node {}", String::from_utf8_lossy(node)),
             };
-            let text = format!(
-                "{messages} messages, {bytes} bytes, wait for {whom}: this one was not sent"
-            );
+            let text =
+                format!("{items} messages, {bytes} bytes, wait for {whom}: this one was not sent");
             Err(PyError::new(py, Builtin::OverflowError, &text))
         }
     }
