@@ -295,8 +295,9 @@ impl Node {
         self
     }
 
-    /// How long it takes, beside the other nodes of its graph, where that is known: of the nodes that are
-    /// ready, the one runs first with which the longest path begins.
+    /// How long it takes, beside the other nodes of its graph, where that is known. Of the nodes that are ready
+    /// at one moment, those come first with which the longest paths begin; in a `Queue` also before those that
+    /// were ready earlier.
     pub fn weight(mut self, weight: f64) -> Self {
         self.policy.weight = weight;
         self

@@ -2,7 +2,7 @@
 //! nodes wait here, where the most urgent one is found at the last moment.
 //!
 //! Thread: turns are handed over by whoever made a node ready, and taken by any. Never: waits for the other
-//! side; leaves a node open: a turn or a `Done` that is dropped ends one.
+//! side; leaves a node open: a `Done` that is dropped ends it, a turn that is dropped ends its run.
 
 use std::any::Any;
 use std::future::Future;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::cpu_lane::Job;
-use crate::error::Reason;
+use crate::error::{Error, Reason};
 use crate::foreign::{Done, Pause, Stop, Way};
 use crate::node::{Body, Given, Output};
 use crate::oneshot::{Receiver, Sender, oneshot};
@@ -114,9 +114,26 @@ impl Turn {
     }
 }
 
+/// Nobody will come for it, nor for those that wait behind it: its run ends as stopped.
 impl Drop for Turn {
     fn drop(&mut self) {
-        drop(self.end());
+        if !self.is_open {
+            return;
+        }
+        if let Some(own) = self.own.take() {
+            return own.abandon();
+        }
+        let mut next = self.line.take();
+        while let Some(entry) = next {
+            let waits = match entry {
+                Entry::Node(index) => !self.run.is_ended(index),
+                Entry::Attempt(attempt) => attempt.waits(),
+            };
+            if waits {
+                return self.run.cancel(Error::Stopped);
+            }
+            next = self.line.take_next();
+        }
     }
 }
 
@@ -257,6 +274,23 @@ impl Attempt {
         if let Some(stop) = late {
             stop();
         }
+    }
+
+    fn waits(&self) -> bool {
+        matches!(*lock(&self.state), State::Waits(_))
+    }
+
+    /// Nobody will run it.
+    fn abandon(&self) {
+        let before = {
+            let mut state = lock(&self.state);
+            match &*state {
+                State::Waits(_) => std::mem::replace(&mut *state, State::Over),
+                _ => return,
+            }
+        };
+        // Its end is an answer.
+        drop(before);
     }
 
     /// Nobody waits any more.

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dag::{Error, Graph, Lanes, Limit, Node, Options, Outcome, Place, Reason, Refusal, Value};
+use dag::{Error, Graph, Lanes, Limit, NoTurn, Node, Options, Outcome, Place};
+use dag::{Queue, Reason, Refusal, Turn, Value};
 use proptest::prelude::*;
 
 const NO_INPUTS: [(&str, Value); 0] = [];
@@ -37,6 +38,7 @@ enum On {
     Cpu,
     Io,
     Elsewhere,
+    Queued,
 }
 
 /// How a run is ended before its time, and after how many microseconds.
@@ -63,7 +65,12 @@ fn way() -> impl Strategy<Value = Way> {
 }
 
 fn on() -> impl Strategy<Value = On> {
-    prop_oneof![Just(On::Cpu), Just(On::Io), Just(On::Elsewhere)]
+    prop_oneof![
+        Just(On::Cpu),
+        Just(On::Io),
+        Just(On::Elsewhere),
+        Just(On::Queued)
+    ]
 }
 
 fn early() -> impl Strategy<Value = Early> {
@@ -104,6 +111,7 @@ fn body(lanes: &Lanes, name: &str, way: Way, on: On, ran: Arc<AtomicUsize>) -> N
                 Ok(Box::new(|| {}))
             })
         }
+        On::Queued if !waits && way != Way::Panics => Node::queued(name, &QUEUE, Work { way, ran }),
         _ => {
             let clock = lanes.io().clone();
             Node::io(name, move |_| {
@@ -119,6 +127,33 @@ fn body(lanes: &Lanes, name: &str, way: Way, on: On, ran: Arc<AtomicUsize>) -> N
             })
         }
     }
+}
+
+/// The function of a node of the queue.
+struct Work {
+    way: Way,
+    ran: Arc<AtomicUsize>,
+}
+
+static QUEUE: Queue = Queue {
+    name: "queue",
+    at_once: 2,
+    enter,
+};
+
+/// Each turn has a thread, which may come to it when all is over.
+fn enter(turn: Turn) -> Result<(), NoTurn> {
+    if is_full() {
+        return Err(NoTurn::Busy(turn));
+    }
+    thread::spawn(move || {
+        if let Some(taken) = turn.take() {
+            let work = taken.function::<Work>().unwrap();
+            let answered = answer(work.way, &work.ran);
+            taken.done.complete(answered.map(Into::into));
+        }
+    });
+    Ok(())
 }
 
 /// Every third hand-over finds no room.
@@ -168,6 +203,7 @@ proptest! {
             let parents: Vec<_> = parents.map(|p| format!("n{p}")).collect();
             let node = body(&lanes, &format!("n{n}"), *way, *on, ran.clone());
             let node = shaped(node, *way, limited.then_some(&limit));
+            let node = node.weight(f64::from(edges % 4 + 1));
             builder.add(if *maybe { node.maybe(parents) } else { node.inputs(parents) });
             counts.push(ran);
         }

@@ -203,14 +203,34 @@ fn a_turn_is_handed_over_again_where_there_was_no_room() {
 }
 
 #[test]
-fn a_refused_turn_fails_a_node_and_a_dropped_one_ends_it_as_stopped() {
+fn a_refused_turn_fails_a_node_and_a_dropped_one_ends_the_run_as_stopped() {
     let lanes = lanes();
     let running = run(&lanes, [node("a", &ALONE)], 0);
     running.turn().refuse(Reason::new("no threads"));
     assert_eq!(running.outcome("a"), failed("no threads"));
     let running = run(&lanes, [node("a", &ALONE)], 0);
     drop(running.turn());
+    let report = running.run.wait().unwrap();
+    assert_eq!(report.error, Some(Error::Stopped));
+}
+
+#[test]
+fn a_node_that_is_dropped_while_it_runs_fails_as_stopped() {
+    let lanes = lanes();
+    let running = run(&lanes, [node("a", &ALONE)], 0);
+    drop(running.taken());
     assert_eq!(running.outcome("a"), Some(Outcome::Failed(Reason::Stopped)));
+}
+
+/// Each would be handed over where the turn before it has ended.
+#[test]
+fn turns_that_find_no_room_on_lanes_that_have_stopped_do_not_recurse() {
+    let lanes = lanes();
+    let nodes = (0..100_000).map(|n| node(&n.to_string(), &ALONE));
+    let running = run(&lanes, nodes, usize::MAX);
+    lanes.stop();
+    let report = running.run.wait().unwrap();
+    assert_eq!(report.error, Some(Error::Stopped));
 }
 
 #[test]
