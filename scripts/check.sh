@@ -55,6 +55,13 @@ dev_fmt() {
     step_or_exit "cargo fmt" fmt-rust cargo fmt --all
     build_erlang || exit 1
     step_or_exit "tables of docs/" fmt-docs escript scripts/tables.escript "$app_dir/ebin" write docs/*.md
+    step_or_exit "options of the server" fmt-options write_options
     use_venv check || exit 1
     step_or_exit "ruff format" fmt-python "$venv/bin/ruff" format .
+}
+
+# The reference of the options of a server, and the types of `Options`: by the tests that compare them otherwise.
+write_options() {
+    DEV_WRITE=yes PYO3_PYTHON="$py_base" LD_LIBRARY_PATH="${py_lib%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        cargo test --target-dir "target/test-$py_tag" -p pyloop --lib options::page
 }

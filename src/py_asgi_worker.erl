@@ -58,8 +58,9 @@ interpreter(Worker) ->
 
 -spec init({pid(), pos_integer(), integer(), pos_integer() | none, py_asgi_options:options()}) ->
     {ok, #state{}} | {stop, {shutdown, py_error:reason()}}.
-init({Server, Number, Fd, Share, #{mode := Mode, app := App, mounts := Mounts} = Options}) ->
+init({Server, Number, Fd, Share, #{mode := Mode, app := App} = Options}) ->
     process_flag(trap_exit, true),
+    Mounts = maps:get(mounts, Options, []),
     Directory = maps:get(app_dir, Options, none),
     Args = [self(), Fd, Share, App, Mounts, Directory, python_options(Options)],
     {ok, Payload} = py_call:payload(?PYTHON, work, Args, #{}),
@@ -72,10 +73,9 @@ init({Server, Number, Fd, Share, #{mode := Mode, app := App, mounts := Mounts} =
     end.
 
 %% Lines that nobody will see are not made. With a file of its own the log does not go to `logger'.
-python_options(Options) ->
+python_options(#{access_log := Wanted} = Options) ->
     Seen = is_map_key(access_log_file, Options) orelse logger:allow(info, ?MODULE),
-    Wanted = maps:get(access_log, Options, true) andalso Seen,
-    (py_asgi_options:for_python(Options))#{access_log => Wanted}.
+    (py_asgi_options:for_python(Options))#{access_log := Wanted andalso Seen}.
 
 place(loop) ->
     case py_event_loop:start_link() of

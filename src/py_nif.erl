@@ -19,6 +19,7 @@
 -export([callback_reply/6, callback_refuse/2, is_object_ref/1]).
 -export([dag_new/3, dag_new_large/3, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -export([dag_redis/1, dag_default/1]).
+-export([server_options/0]).
 
 -export([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
 -export([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
@@ -29,6 +30,7 @@
 -export_type([raw_loop/0, event_id/0, event_loop/0]).
 -export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 -export_type([dag_graph/0, dag_run/0, dag_limit/0, dag_opts/0]).
+-export_type([server_option/0]).
 
 -nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
 -nifs([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
@@ -45,6 +47,7 @@
 -nifs([callback_reply/6, callback_refuse/2, is_object_ref/1]).
 -nifs([dag_new/3, dag_new_large/3, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
 -nifs([dag_redis/1, dag_default/1]).
+-nifs([server_options/0]).
 
 -nifs([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
 -nifs([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
@@ -83,6 +86,15 @@
 -type dag_graph() :: reference().
 -type dag_run() :: reference().
 -type dag_limit() :: reference().
+%% An option of a server in a node; times are milliseconds. With `program' it is one of `erlang.serve.Options', too.
+-type server_option() :: #{
+    name := atom(),
+    kind := atom(),
+    program := boolean(),
+    default => term(),
+    least | most => integer(),
+    words => [atom()]
+}.
 -type dag_opts() :: {
     Deadline :: integer(),
     Partial :: boolean(),
@@ -410,6 +422,10 @@ dag_redis(_Url) -> ?NOT_LOADED.
 %% The server of those who name none; <<>> is the embedded store, which starts empty.
 -spec dag_default(Url :: binary()) -> ok.
 dag_default(_Url) -> ?NOT_LOADED.
+
+%% The table of native/pyloop/src/http/options.rs.
+-spec server_options() -> [server_option()].
+server_options() -> ?NOT_LOADED.
 
 %% Descriptors and timers without Python: whoever has the loop drives it.
 -spec event_loop_new() -> {ok, raw_loop()} | gone() | posix().

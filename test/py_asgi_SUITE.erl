@@ -199,7 +199,20 @@ options_are_checked(_Config) ->
     Both = #{uds => "/tmp/x", port => 1},
     ?assertEqual(<<"uds is given in place of host and port">>, Refused(Both)),
     ?assertEqual(<<"private_key needs a certificate">>, Refused(#{private_key => "x"})),
-    ?assertMatch(<<"root_path must begin", _/binary>>, Refused(#{root_path => "api/"})),
+    ?assertEqual(
+        <<"root_path must begin with a slash and not end with one, and is \"api/\"">>, Refused(#{root_path => "api/"})
+    ),
+    ?assertEqual(
+        <<"idle_timeout must be milliseconds from 1 to 4294967295, and is 0">>, Refused(#{idle_timeout => 0})
+    ),
+    ?assertMatch(<<"start_timeout must be milliseconds or infinity", _/binary>>, Refused(#{start_timeout => -1})),
+    ?assertEqual(<<"uds_mode must be an integer from 0 to 511, and is 512">>, Refused(#{uds_mode => 8#1000})),
+    ?assertEqual(
+        <<"access_log_file must be the path of a file, stdout or stderr, and is stdin">>,
+        Refused(#{access_log_file => stdin})
+    ),
+    %% Of the wheel, and of its command line.
+    [?assertMatch(<<"there is no option ", _/binary>>, Refused(#{Key => 1})) || Key <- [fd, reload]],
     ?assertMatch(<<"mounts must be", _/binary>>, Refused(#{mounts => #{"api" => "a:b"}})),
     ?assertEqual(<<"the options must be a map, and are []">>, Refused([])),
     ?assertReason({bad_argument, _}, py_asgi:serve("no_colon", #{})),

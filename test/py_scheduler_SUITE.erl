@@ -110,6 +110,7 @@ of_the_node() ->
         [built_for] => fun py_nif:built_for/0,
         [has_gil] => fun py_nif:has_gil/0,
         [python_version] => fun py:version/0,
+        [server_options] => fun() -> [#{name := host} | _] = py_nif:server_options() end,
         [counts] => fun py:stats/0,
         [nothing] => fun py_nif:nothing/0,
         [subinterp_counts] => fun py_nif:subinterp_counts/0,

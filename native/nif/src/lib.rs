@@ -50,6 +50,7 @@ mod reply;
 mod resource;
 mod run;
 mod runtime;
+mod server_options;
 mod slot;
 mod stopper;
 mod story;

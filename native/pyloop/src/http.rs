@@ -14,6 +14,7 @@ mod head;
 mod home;
 mod incoming;
 mod log;
+pub mod options;
 mod request;
 mod respond;
 mod run;

@@ -21,6 +21,7 @@ mod transport;
 mod types;
 mod visit;
 
+pub use http::options;
 pub use stopwatch::{Stopwatch, lap};
 pub use visit::{Visit, Visitors, interrupt};
 
@@ -56,7 +57,7 @@ impl Module for State {
     }
 }
 
-static FUNCTIONS: [Function; 20] = [
+static FUNCTIONS: [Function; 21] = [
     function!(
         c"term_to_bytes",
         convert::term_to_bytes,
@@ -151,6 +152,11 @@ static FUNCTIONS: [Function; 20] = [
         c"dag_fail",
         graph::functions::fail,
         c"dag_fail(completion, error, /)\n--\n\nEnds a node with an exception."
+    ),
+    function!(
+        c"server_options",
+        http::options::server_options,
+        c"server_options()\n--\n\nWhat a server can be told: a mapping for each option."
     ),
     END,
 ];

@@ -9,8 +9,9 @@ from __future__ import annotations
 from erlang.serve._lifespan import LifespanFailed
 from erlang.serve._load import AppNotFound, load
 from erlang.serve._mounts import Mounts
-from erlang.serve._options import BadOption, Options
+from erlang.serve._options import Options
 from erlang.serve._server import Server, serve
+from erlang.serve._table import BadOption
 from erlang.serve._wsgi import Wsgi
 
 __all__ = [

@@ -9,51 +9,26 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import Any, get_type_hints
+from typing import Any
 
 import erlang
-from erlang.serve._crew import KINDS, Failed, Order, best_kind, check_kind, leave
+from erlang.serve._crew import Failed, Order, best_kind, check_kind, leave
 from erlang.serve._load import load
 from erlang.serve._options import Options
 from erlang.serve._server import Server
 from erlang.serve._supervise import Supervisor, address_text, listen, say
+from erlang.serve._table import ROWS, Row
 from erlang.serve._worker import TOLD_IN_A_SENTENCE, configure_logging
 
-LEVELS = ["debug", "info", "warning", "error", "critical"]
 #: No server of a node has this number.
 SHARE = -1
-HELP = {
-    "host": "the address to listen on",
-    "port": "the port; 0 for any free one",
-    "uds": "the path of a Unix socket, in place of host and port",
-    "uds_mode": "the permissions of that path, in octal",
-    "fd": "the descriptor of a listening socket, in place of host and port",
-    "backlog": "connections that may wait to be accepted",
-    "reuse_port": "several processes listen on the same port",
-    "root_path": "the path under which a proxy shows the application",
-    "lifespan": "whether the application has a lifespan",
-    "access_log": "one line per request",
-    "access_log_format": "common, json, or a text with fields such as %%(status)s",
-    "access_log_file": "where the lines go: a file, stdout or stderr",
-    "pathsend": "tell applications that they may send files by path, past all middleware",
-    "server_header": "the value of the header `server`",
-    "max_header_size": "bytes of a request line with its headers",
-    "max_headers": "headers of a request, at most 256",
-    "max_body_size": "bytes of a request body, 0 for any",
-    "max_connections": "connections at a time, 0 for any",
-    "max_in_flight": "requests at a time, 0 for any",
-    "header_timeout": "seconds for a head to be complete",
-    "idle_timeout": "seconds without a request, or without progress in one",
-    "stop_timeout": "seconds for requests to be answered at the end",
-    "trusted_proxies": "addresses, networks, `unix` or `*`: whose forwarded headers are believed",
-    "ws_max_size": "bytes of a WebSocket message",
-    "ws_deflate": "compress WebSocket messages where the client can",
-    "ws_ping_interval": "seconds of silence before a WebSocket is pinged, 0 for never",
-    "ws_ping_timeout": "seconds for the answer to a ping",
-    "certificate": "a file with the certificate chain, for TLS",
-    "private_key": "a file with the private key, if it is not with the certificate",
-    "private_key_password": "the password of the private key",
-}
+
+
+class Formatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Tells the defaults of options that have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in (None, "") else super()._get_help_string(action)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -62,34 +37,34 @@ def parser() -> argparse.ArgumentParser:
         # Before each error, and there are many options.
         usage="python -m erlang.serve [--help] [OPTION…] module:attribute",
         description="Serves an ASGI application.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=Formatter,
     )
     parser.add_argument("app", help="module:attribute")
-    parser.add_argument("--factory", action="store_true", help="call the attribute for the app")
-    parser.add_argument("--app-dir", default=".", help="where to look for the module")
-    parser.add_argument(
-        "--log-level", choices=LEVELS, default="info", help="what the server logs; access is info"
-    )
-    parser.add_argument("--workers", type=int, default=1, help="how many serve at the same time")
-    parser.add_argument("--worker-kind", choices=KINDS, default="auto", help="what a worker is")
-    parser.add_argument("--reload", action="store_true", help="start again when a file changes")
-    parser.add_argument("--reload-dir", action="append", help="what to watch instead of --app-dir")
-    hints = get_type_hints(Options)
-    for field in dataclasses.fields(Options):
-        flag, kind, text = "--" + field.name.replace("_", "-"), hints[field.name], HELP[field.name]
-        if kind is bool:
-            action: Any = argparse.BooleanOptionalAction
-            parser.add_argument(flag, action=action, default=field.default, help=text)
-        elif field.name == "lifespan":
-            choices = ["auto", "on", "off"]
-            parser.add_argument(flag, choices=choices, default=field.default, help=text)
-        elif field.name == "uds_mode":
-            # As `chmod` takes it, and so shown.
-            parser.add_argument(flag, type=_octal, default=f"{field.default:o}", help=text)
-        else:
-            number = int if kind in (int, int | None) else float if kind is float else str
-            parser.add_argument(flag, type=number, default=field.default, help=text)
+    for row in ROWS:
+        if row.command:
+            flag, told = "--" + row.name.replace("_", "-"), argument(row)
+            parser.add_argument(flag, help=row.help.replace("%", "%%"), **told)
     return parser
+
+
+def argument(row: Row) -> dict[str, Any]:
+    """What `argparse` is told of an option."""
+    match row.kind:
+        case "boolean":
+            return {"action": argparse.BooleanOptionalAction, "default": row.default}
+        case "one_of":
+            return {"choices": row.words, "default": row.default}
+        case "permissions":
+            # As `chmod` takes it, and so shown.
+            return {"type": _octal, "default": f"{row.default:o}"}
+        case "integer" | "descriptor":
+            return {"type": int, "default": row.default}
+        case "time":
+            return {"type": float, "default": row.default, "metavar": "SECONDS"}
+        case "paths":
+            return {"action": "append"}
+        case _:
+            return {"default": row.default}
 
 
 def _octal(text: str) -> int:
@@ -149,19 +124,19 @@ def run(arguments: list[str] | None = None) -> int:
     given = vars(parser().parse_args(arguments))
     level = given["log_level"].upper()
     configure_logging(level)
-    sys.path.insert(0, os.path.abspath(given["app_dir"]))
+    app_dir = "." if given["app_dir"] is None else given["app_dir"]
+    sys.path.insert(0, os.path.abspath(app_dir))
     name, factory = given["app"], given["factory"]
     try:
-        options = Options(
-            **{field.name: given[field.name] for field in dataclasses.fields(Options)}
-        )
-        if given["workers"] < 1:
-            raise ValueError("workers must be at least 1")
+        for row in ROWS:
+            if row.command and not row.program:
+                row.check(given[row.name])
+        options = Options(**{row.name: given[row.name] for row in ROWS if row.program})
         if given["reload"] and given["workers"] > 1:
             raise ValueError("reload is for one worker")
         check_kind(given["worker_kind"])
-        if not os.path.isdir(given["app_dir"]):
-            raise ValueError(f"app_dir must be a directory, got {given['app_dir']}")
+        if not os.path.isdir(app_dir):
+            raise ValueError(f"app_dir must be a directory, got {app_dir}")
         if given["reload"] or given["workers"] > 1:
             erlang.run(supervise(Order(name, factory, level, options), given))
         else:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from erlang.serve._options import Options
 
-KINDS = ("auto", "threads", "interpreters", "processes")
-
 
 @dataclasses.dataclass(frozen=True)
 class Order:

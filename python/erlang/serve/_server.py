@@ -17,8 +17,9 @@ from erlang.serve import _access
 from erlang.serve._file import send_pieces, send_whole
 from erlang.serve._lifespan import Lifespan, LifespanFailed
 from erlang.serve._load import as_asgi3
-from erlang.serve._options import BadOption, Options
+from erlang.serve._options import Options
 from erlang.serve._share import SharedSocket
+from erlang.serve._table import BadOption
 
 if TYPE_CHECKING:
     import ssl
@@ -44,10 +45,13 @@ class Server:
         listening: socket.socket | None = None,
     ) -> None:
         """Servers with the same number as `share` have the same socket, and share connections.
-        `listening` stays the caller's until the server listens on it."""
+        `listening` is in place of what the options say, and stays the caller's until the server
+        listens on it."""
         self.options = options or Options()
         self._share = share
         self._given = listening
+        #: Of a Unix socket that this server makes and removes.
+        self._path = self.options.uds if listening is None else None
         self._app = as_asgi3(app)
         self._core = HttpServer()
         self._courier: _access.Courier | None = None
@@ -89,10 +93,10 @@ class Server:
         # What listens has an owner: cancelled while it began to, asyncio would leave it open.
         common["start_serving"] = False
         fd = options.fd if self._given is None else self._given.detach()
-        if options.uds is not None:
+        if self._path is not None:
             with options.listening():
-                self._listener = await loop.create_unix_server(factory, options.uds, **common)
-            os.chmod(options.uds, options.uds_mode)
+                self._listener = await loop.create_unix_server(factory, self._path, **common)
+            os.chmod(self._path, options.uds_mode)
         elif fd is not None:
             sock = self._socket(fd)
             if sock.family == socket.AF_UNIX:
@@ -186,9 +190,9 @@ class Server:
             return
         listener, self._listener = self._listener, None
         listener.close()
-        if self.options.uds is not None:
+        if self._path is not None:
             with suppress(OSError):
-                os.unlink(self.options.uds)
+                os.unlink(self._path)
         if timeout is None:
             timeout = self.options.stop_timeout
         loop = asyncio.get_running_loop()

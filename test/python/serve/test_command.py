@@ -87,7 +87,7 @@ def test_a_factory_makes_the_application(served, folder):
         (["broken_app:app"], "no_such_module_at_all"),
         (["broken_app:app", "--workers", "2"], "no_such_module_at_all"),
         (["no_such_app:app", "--workers", "2"], "there is no module 'no_such_app'"),
-        (["served_app:app", "--workers", "0"], "workers must be at least 1"),
+        (["served_app:app", "--workers", "0"], "workers must be from 1 to 4096, got 0"),
         (["served_app:app", "--workers", "2", "--reload"], "reload is for one worker"),
     ],
 )

@@ -230,20 +230,20 @@ impl Connection {
     pub fn look_at_time<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
         let server = self.server(py);
-        let config = &server.parts(py)?.config;
+        let ticks = &server.parts(py)?.config.ticks;
         let waited = server.live.tick.get().wrapping_sub(self.since.get());
-        let idle = waited > config.idle_ticks;
+        let idle = waited > ticks.idle;
         if idle && self.is_read() && self.look_at_unsent(this)? {
             return Ok(());
         }
         match self.phase.get() {
             Phase::Head if self.input.borrow().is_empty() && idle => self.close(py),
             Phase::Head if self.input.borrow().is_empty() => Ok(()),
-            Phase::Head if waited > config.head_ticks => self.refuse_head(py, None, 408),
+            Phase::Head if waited > ticks.head => self.refuse_head(py, None, 408),
             Phase::Length(_) | Phase::Chunked(_) if idle && !self.flags.read_paused.get() => {
                 self.abort(this)
             }
-            Phase::Socket => super::ws::look_at_time(self, this, waited, &config.socket),
+            Phase::Socket => super::ws::look_at_time(self, this, waited, ticks),
             Phase::Linger if waited > LINGER_TICKS => self.close(py),
             _ => Ok(()),
         }

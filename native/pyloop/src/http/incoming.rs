@@ -125,14 +125,15 @@ impl Connection {
                 return Ok(None);
             }
         };
-        let full = config.in_flight > 0 && server.live.in_flight.get() >= config.in_flight as u64;
+        let most = config.given.max_in_flight;
+        let full = most > 0 && server.live.in_flight.get() >= most;
         if full || self.flags.surplus.get() {
             self.refuse_head(py, Some(&head), 503)?;
             return Ok(None);
         }
         if let Framing::Length(length) = head.facts.framing
-            && config.body > 0
-            && length > config.body
+            && config.given.max_body_size > 0
+            && length > config.given.max_body_size
         {
             self.refuse_head(py, Some(&head), 413)?;
             return Ok(None);
@@ -201,7 +202,7 @@ impl Connection {
         };
         let body = Request::of(&request);
         let total = body.push(data);
-        let most = self.server(py).parts(py)?.config.body;
+        let most = self.server(py).parts(py)?.config.given.max_body_size;
         if most > 0 && total > most {
             return self.fail(py, 413);
         }

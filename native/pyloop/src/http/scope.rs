@@ -40,7 +40,7 @@ pub fn build<'py>(
     }
     let method = server.types.method(py, head.method)?;
     scope.dict_set(&names.method.get(py), &method)?;
-    let root = parts.config.root_path.as_str();
+    let root = parts.config.given.root_path.as_str();
     let (text, raw) = if root.is_empty() {
         (
             Obj::text_fast(py, &decoded(path))?,
@@ -310,7 +310,7 @@ fn template<'py>(connection: &Connection, py: Attached<'py>) -> PyResult<'py, Ob
     template.dict_set(&names.server.get(py), &own)?;
     let scheme = if secure { &names.https } else { &names.http };
     template.dict_set(&names.scheme.get(py), &scheme.get(py))?;
-    let root = Obj::text(py, &parts.config.root_path)?;
+    let root = Obj::text(py, &parts.config.given.root_path)?;
     template.dict_set(&names.root_path.get(py), &root)?;
     connection.template.set(Some(template.clone()));
     Ok(template)

@@ -124,7 +124,8 @@ impl Server {
 
     /// Whether one more connection is within the limit.
     pub fn has_room(&self, config: &Config) -> bool {
-        config.connections == 0 || self.live.connections.borrow().len() < config.connections
+        let most = config.given.max_connections;
+        most == 0 || (self.live.connections.borrow().len() as u64) < most
     }
 
     pub fn joined<'py>(
@@ -163,7 +164,7 @@ impl Server {
     fn tick_later<'py>(&self, this: &Obj<'py>) -> PyResult<'py, ()> {
         let py = this.py();
         self.live.ticking.set(true);
-        let delay = Obj::float(py, self.parts(py)?.config.tick)?;
+        let delay = Obj::float(py, self.parts(py)?.config.ticks.length)?;
         let tick = this.getattr_c(c"_tick")?;
         let event_loop = self.event_loop(py)?;
         event_loop.call_method(c"call_later", &[&delay, &tick])?;
@@ -210,7 +211,7 @@ impl Server {
 
     /// The value of the header `server`.
     pub fn name(&self) -> Option<&str> {
-        let name = self.parts.get()?.config.server_header.as_str();
+        let name = self.parts.get()?.config.given.server_header.as_str();
         (!name.is_empty()).then_some(name)
     }
 

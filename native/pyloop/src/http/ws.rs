@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use pyrt::{Attached, Obj, PyResult};
 
-use super::config::SocketConfig;
+use super::config::Ticks;
 use super::connection::{Connection, HIGH, LINGER_TICKS, Phase};
 use super::head::{Framing, Head};
 use super::log::Entry;
@@ -94,11 +94,11 @@ pub fn open<'py>(
     entry: Option<Box<Entry>>,
 ) -> PyResult<'py, ()> {
     let py = this.py();
-    let config = &connection.server(py).parts(py)?.config.socket;
+    let given = &connection.server(py).parts(py)?.config.given;
     if head.facts.framing != Framing::None {
         return connection.refuse_head(py, Some(head), 400);
     }
-    let asked = match handshake::read(head, config.packs) {
+    let asked = match handshake::read(head, given.ws_deflate) {
         Ok(asked) => asked,
         Err(status) => return connection.refuse_head(py, Some(head), status),
     };
@@ -106,7 +106,7 @@ pub fn open<'py>(
     let session = Session {
         state: State::Asked,
         asked,
-        reader: Reader::new(config.most),
+        reader: Reader::new(given.ws_max_size as usize),
         deflate: None,
         queue: VecDeque::new(),
         size: 0,
@@ -312,7 +312,7 @@ pub fn look_at_time<'py>(
     connection: &Connection,
     this: &Obj<'py>,
     waited: u32,
-    config: &SocketConfig,
+    ticks: &Ticks,
 ) -> PyResult<'py, ()> {
     let py = this.py();
     let Some(request) = connection.request.get(py) else {
@@ -322,10 +322,10 @@ pub fn look_at_time<'py>(
         return Ok(());
     };
     let (state, pinged) = (session.borrow().state, session.borrow().pinged);
-    let silent = config.ping_ticks > 0 && waited > config.ping_ticks;
+    let silent = ticks.ping > 0 && waited > ticks.ping;
     match state {
         State::Closing | State::Closed if waited > LINGER_TICKS => connection.abort(this),
-        State::Open if pinged && waited > config.ping_ticks.saturating_add(config.pong_ticks) => {
+        State::Open if pinged && waited > ticks.ping.saturating_add(ticks.pong) => {
             session.borrow_mut().end = Some((code::FAILED, "no answer to a ping".to_owned()));
             connection.abort(this)
         }

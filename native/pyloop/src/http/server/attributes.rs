@@ -126,6 +126,7 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
             .map(|value| Place::new(Some(value.clone())))
     };
     let options = args.want(4, "options")?;
+    let config = Config::from(&options)?;
     let extensions = options.dict_get(&names.extensions.get(py))?;
     let socket_extensions = options.dict_get(&Obj::text(py, "socket_extensions")?)?;
     let parts = Parts {
@@ -138,8 +139,8 @@ fn start<'py>(this: &Obj<'py>, server: &Server, args: &Args<'_, 'py>) -> Answer<
         socket_asgi: asgi("2.5")?,
         extensions: Place::new(extensions),
         socket_extensions: Place::new(socket_extensions),
-        config: Config::from(&options)?,
-        log: access_log(&options)?,
+        log: access_log(&options, &config.given)?,
+        config,
     };
     if server.parts.set(parts).is_err() {
         let text = "start() was called before";
