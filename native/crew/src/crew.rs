@@ -39,13 +39,19 @@ pub struct Crew<J> {
 #[derive(Default)]
 pub(crate) struct Members {
     pub(crate) leader: Option<Arc<Member>>,
-    all: Vec<Arc<Member>>,
+    pub(crate) all: Vec<Arc<Member>>,
     /// Parked, the one that parked last is last.
     pub(crate) idle: Vec<Arc<Member>>,
     /// Of `all`, how many wait for somebody else in the middle of a job.
     waiting: usize,
     /// Asked for, not yet started.
-    coming: usize,
+    pub(crate) coming: usize,
+    /// How many bring work that no thread can be started for later: surplus threads stay.
+    pub(crate) held: usize,
+    /// All threads come for those: there was one.
+    pub(crate) guests_only: bool,
+    /// Surplus threads end as soon as nothing waits.
+    pub(crate) dismissed: bool,
 }
 
 impl Members {
@@ -54,6 +60,11 @@ impl Members {
         let before = self.idle.len();
         self.idle.retain(|member| member.id() != me.id());
         self.idle.len() < before
+    }
+
+    /// It is counted no more.
+    pub(crate) fn strike(&mut self, me: &Member) {
+        self.all.retain(|member| member.id() != me.id());
     }
 }
 
@@ -267,7 +278,7 @@ impl<J> Crew<J> {
     pub fn leave(&self, me: &Arc<Member>) {
         let vacant = {
             let mut members = lock(&self.members);
-            members.all.retain(|member| member.id() != me.id());
+            members.strike(me);
             members.unlist(me);
             let vacant = self.lead.is_of(me);
             if vacant {
@@ -316,19 +327,26 @@ impl<J> Crew<J> {
         if spin(patience, || self.queue.has_fresh()) {
             return true;
         }
-        if me.is_surplus() && self.step_down(me) {
+        let surplus = me.is_surplus();
+        if surplus && self.step_down(me) {
             return false;
         }
         let seen = me.signal();
+        if surplus {
+            self.part_leading(me, false);
+        }
         if !self.lead.say(me, State::Sleeping) {
             return false;
         }
         // SeqCst, pairs with the fence in `ring`.
         fence(Ordering::SeqCst);
         if self.is_empty() && self.may_take(me) {
-            me.wait(seen, me.is_surplus().then_some(SURPLUS_STAYS));
+            me.wait(seen, surplus.then_some(SURPLUS_STAYS));
         }
         self.lead.say(me, State::Idle);
+        if surplus && me.signal() == seen {
+            self.part_leading(me, true);
+        }
         false
     }
 

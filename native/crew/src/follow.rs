@@ -39,8 +39,11 @@ impl<J> Crew<J> {
                 }
                 continue;
             }
+            if surplus && self.part(me, false) {
+                return Turn::End;
+            }
             me.wait(seen, surplus.then_some(SURPLUS_STAYS));
-            if surplus && me.signal() == seen && lock(&self.members).unlist(me) {
+            if surplus && me.signal() == seen && self.part(me, true) {
                 return Turn::End;
             }
         }

@@ -13,6 +13,7 @@ pub mod backlog;
 mod crew;
 mod follow;
 mod help;
+mod hold;
 mod lead;
 mod life;
 mod meet;

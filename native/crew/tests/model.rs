@@ -39,8 +39,17 @@ fn crew_of(size: usize, max_queue: usize, parallel: bool) -> Arc<Crew<usize>> {
 
 /// A thread of the crew: adds up the jobs it takes until the crew is closed.
 fn work(crew: &Crew<usize>, sum: &AtomicUsize) {
+    take_part(crew, sum, false);
+}
+
+/// One that was asked for: until nobody needs it.
+fn serve(crew: &Crew<usize>, sum: &AtomicUsize) {
+    take_part(crew, sum, true);
+}
+
+fn take_part(crew: &Crew<usize>, sum: &AtomicUsize, surplus: bool) {
     let me = Arc::new(Member::current());
-    crew.join(&me, false);
+    crew.join(&me, surplus);
     while crew.follow(&me) == Turn::Lead {
         while crew.may_take(&me) {
             match crew.pop() {
@@ -346,6 +355,28 @@ fn a_job_is_not_lost_with_the_surplus_thread_that_was_called_for_it() {
         assert!(crew.push(2).is_ok());
         let taken = surplus.join().unwrap_or_default();
         assert!(taken == Some(2) || asked.load(Ordering::SeqCst) == 2);
+    });
+}
+
+#[test]
+fn work_that_comes_as_the_last_thread_goes_has_a_thread() {
+    check(|| {
+        let crew = crew(2, 1);
+        let sum = Arc::new(AtomicUsize::new(0));
+        let come = |crew: &Arc<Crew<usize>>| {
+            let (crew, sum) = (crew.clone(), sum.clone());
+            thread::spawn(move || serve(&crew, &sum))
+        };
+        assert_eq!(crew.hold(1), 1);
+        let first = come(&crew);
+        crew.release();
+        let second = (crew.hold(1) == 1).then(|| come(&crew));
+        assert_eq!(crew.resume(5), Admitted::InTime);
+        crew.dismiss();
+        // Both end by themselves, the last one when it has run the job.
+        assert!(first.join().is_ok());
+        assert!(second.is_none_or(|second| second.join().is_ok()));
+        assert_eq!(sum.load(Ordering::SeqCst), 5);
     });
 }
 

@@ -4,6 +4,7 @@
 mod crew;
 mod follow;
 mod help;
+mod hold;
 mod parts;
 
 use std::sync::Arc;

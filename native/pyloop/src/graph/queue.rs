@@ -1,14 +1,14 @@
-//! What Python's threads have to do for graphs, in the order it came.
+//! What Python's threads have to do for graphs: a crew for nodes, and one for what ends them.
 //!
 //! Thread: filled by any, detached or not; emptied by threads that Python has started and that run
 //! `work`. Never: waits while attached (I3). Its bound is that of the runs, each admitted whole.
 
-use std::collections::VecDeque;
-use std::sync::{Condvar, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crew::{Crew, Member, Plan};
 use dag::Turn;
-use pyrt::fork::PerProcess;
+use pyrt::fork::{PerProcess, generation};
 use pyrt::{Attached, Kept, Parks, interrupt, kept};
 
 use super::nodes;
@@ -29,35 +29,40 @@ pub enum Duty {
     Errands = 1,
 }
 
-#[derive(Default)]
-struct Line {
-    items: VecDeque<Item>,
-    threads: usize,
-}
+/// The crew of each duty.
+struct Crews([Arc<Crew<Item>>; 2]);
 
-#[derive(Default)]
-struct State {
-    lines: [Line; 2],
-    /// Runs that have not ended.
-    active: usize,
-    closed: bool,
+impl Default for Crews {
+    fn default() -> Self {
+        Crews([usize::MAX, 1].map(|threads| {
+            Arc::new(Crew::new(Plan {
+                size: threads,
+                max_threads: threads,
+                // All of it was admitted with its run.
+                max_queue: 0,
+                parallel: pyrt::FREE_THREADED,
+                // Python starts the threads, before there is anything to do.
+                start: Box::new(|| ()),
+            }))
+        }))
+    }
 }
 
 #[derive(Default)]
 pub struct Queue {
-    /// The child of a fork begins with an empty one: the threads have stayed with the parent.
-    state: PerProcess<State>,
-    bells: [Condvar; 2],
+    /// The child of a fork begins with empty ones: the threads have stayed with the parent.
+    crews: PerProcess<Crews>,
     /// The class of what functions give that ask for more nodes.
     pub more: OnceLock<Kept>,
 }
 
-/// How long a thread stays without work when there is no run.
-const STAY: Duration = Duration::from_secs(1);
-
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    fn crew(&self, duty: Duty) -> Arc<Crew<Item>> {
+        self.crews.lock().0[duty as usize].clone()
+    }
+
+    fn crews(&self) -> [Arc<Crew<Item>>; 2] {
+        self.crews.lock().0.clone()
     }
 
     pub fn push(&self, item: Item) {
@@ -65,39 +70,29 @@ impl Queue {
             Item::Node(_) => Duty::Nodes,
             Item::Call(_) | Item::Stop(..) => Duty::Errands,
         };
-        self.lock().lines[duty as usize].items.push_back(item);
-        self.bells[duty as usize].notify_one();
+        // No crew of this process is ever closed.
+        let _ = self.crew(duty).resume(item);
     }
 
     /// A run begins. Gives how many threads are to be started for each duty, so that there are
     /// `wanted` for nodes and one for errands.
     pub fn enter(&self, wanted: usize) -> [usize; 2] {
-        let mut state = self.lock();
-        state.active += 1;
-        state.closed = false;
-        let mut more = [wanted, 1];
-        for (line, more) in state.lines.iter_mut().zip(&mut more) {
-            *more = more.saturating_sub(line.threads);
-            line.threads += *more;
-        }
-        more
+        let [nodes, errands] = self.crews();
+        [nodes.hold(wanted), errands.hold(1)]
     }
 
     pub fn leave(&self) {
-        let mut state = self.lock();
-        state.active = state.active.saturating_sub(1);
+        self.crews().iter().for_each(|crew| crew.release());
     }
 
     /// A thread that was asked for could not be started.
     pub fn lost(&self, duty: Duty) {
-        let line = &mut self.lock().lines[duty as usize];
-        line.threads = line.threads.saturating_sub(1);
+        self.crew(duty).lost();
     }
 
-    /// Ends the threads after what they do.
+    /// Ends the threads when nothing waits.
     pub fn close(&self) {
-        self.lock().closed = true;
-        self.bells.iter().for_each(Condvar::notify_all);
+        self.crews().iter().for_each(|crew| crew.dismiss());
     }
 
     /// The body of a thread: until there is nothing to do for a while, or the end.
@@ -108,52 +103,43 @@ impl Queue {
         {
             error.unraisable(c"the end of a graph");
         }
-        loop {
-            kept::release_dropped(py);
-            let next = self.lock().lines[duty as usize].items.pop_front();
-            let next = match next {
-                Some(item) => Some(item),
-                None => py.detach(|| self.wait(duty)),
-            };
-            match next {
-                Some(Item::Node(turn)) => nodes::run(py, turn),
-                Some(Item::Call(callable)) => {
-                    let called = callable.get(py).map(|callable| callable.call(&[]));
-                    if let Some(Err(error)) = called {
-                        error.unraisable(c"the end of a graph");
-                    }
+        let (crew, process) = (self.crew(duty), generation());
+        let me = Arc::new(Member::current());
+        crew.join(&me, true);
+        while py.detach(|| crew.follow(&me)) == crew::Turn::Lead {
+            while crew.may_take(&me) || crew.linger(&me, Duration::ZERO) {
+                kept::release_dropped(py);
+                let Some(item) = crew.pop() else {
+                    py.detach(|| crew.idle(&me, Duration::ZERO));
+                    continue;
+                };
+                crew.starts(&me);
+                self.run(py, item);
+                if generation() != process {
+                    // A child of a fork, whose only thread this is: the crew has stayed with the parent.
+                    return;
                 }
-                Some(Item::Stop(stopping, since)) => {
-                    if let Some(pause) = stopping.interrupt(py, since) {
-                        py.detach(|| std::thread::sleep(pause));
-                        self.push(Item::Stop(stopping, since));
-                    }
-                }
-                None => return,
+                crew.ends(&me);
             }
         }
+        py.detach(|| crew.leave(&me));
     }
 
-    /// The next item; `None`: the thread ends, and is not counted any more.
-    fn wait(&self, duty: Duty) -> Option<Item> {
-        let mut state = self.lock();
-        loop {
-            if let Some(item) = state.lines[duty as usize].items.pop_front() {
-                return Some(item);
+    fn run(&self, py: Attached<'_>, item: Item) {
+        match item {
+            Item::Node(turn) => nodes::run(py, turn),
+            Item::Call(callable) => {
+                let called = callable.get(py).map(|callable| callable.call(&[]));
+                if let Some(Err(error)) = called {
+                    error.unraisable(c"the end of a graph");
+                }
             }
-            if state.closed {
-                break;
-            }
-            let waited = self.bells[duty as usize].wait_timeout(state, STAY);
-            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = guard;
-            let idle = state.lines[duty as usize].items.is_empty();
-            if timeout.timed_out() && state.active == 0 && idle {
-                break;
+            Item::Stop(stopping, since) => {
+                if let Some(pause) = stopping.interrupt(py, since) {
+                    py.detach(|| std::thread::sleep(pause));
+                    self.push(Item::Stop(stopping, since));
+                }
             }
         }
-        let line = &mut state.lines[duty as usize];
-        line.threads = line.threads.saturating_sub(1);
-        None
     }
 }
