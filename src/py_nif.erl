@@ -70,7 +70,7 @@
 %% What `spawn_call' and `stream_start' give out.
 -type job_ref() :: reference().
 -type op() :: 0..8.
--type flags() :: 0..31.
+-type flags() :: 0..63.
 %% A loop that Erlang drives itself.
 -type raw_loop() :: reference().
 -type event_id() :: non_neg_integer().

@@ -15,6 +15,7 @@
 %% `py_deadline:set' may follow.
 -define(FLAG_TIMED, 8).
 -define(FLAG_FALLBACK, 16).
+-define(FLAG_HIGH, 32).
 
 %% A module refuses the interpreter: known from its import (`?FLAG_FALLBACK'), or by what the import has raised,
 %% with or without its story.

@@ -82,6 +82,9 @@ of_calls() ->
         {fallback, {flags, #{main => ?FLAG_FALLBACK}}, [call, loop_run, stream, parallel, map],
             <<"`main`: if a module refuses to be loaded in a sub-interpreter, the main one runs the call: see "
                 "[Parallelism](every-core.md)">>},
+        {priority, {flags, #{high => ?FLAG_HIGH, normal => 0}}, [call, stream, stream_start, cast, spawn_call],
+            <<"`high`: it goes before what else waits for the pool or context: see "
+                "[Pools and contexts](pools-and-contexts.md)">>},
         {trace_id, term, ?CALLS -- [dag],
             <<"told by `erlang.current()` and in log records: see [Channels](channels.md)">>},
         {reply_to, local_pid, ?CALLS -- [dag],

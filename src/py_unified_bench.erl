@@ -27,6 +27,7 @@ run_all(Opts) ->
     Sections = [
         {floors, fun floors/0},
         {calls, fun calls/0},
+        {priorities, fun priorities/0},
         {mailbox, fun mailbox/0},
         {eval, fun eval/0},
         {callbacks, fun callbacks/0},
@@ -68,6 +69,22 @@ calls() ->
 goal(1, Ratio) -> {Ratio, "x gen_server:call, at most 4", Ratio =< 4};
 goal(50, Ratio) -> {1 / Ratio, "of gen_server:call's rate, at least 0.33", 1 / Ratio >= 1 / 3};
 goal(_, Ratio) -> {1 / Ratio, "of gen_server:call's rate", true}.
+
+%% One caller beside a thousand that call again as soon as they are answered.
+priorities() ->
+    Sqrt = fun() -> {ok, 4.0} = py:call(math, sqrt, [16]) end,
+    High = fun() -> {ok, 4.0} = py:call(math, sqrt, [16], #{}, #{priority => high}) end,
+    Crowd = [spawn_link(fun() -> again(Sqrt) end) || _ <- lists:seq(1, 1000)],
+    {Normal, Ours} = beside(1, Sqrt, High),
+    _ = [{unlink(Pid), exit(Pid, kill)} || Pid <- Crowd],
+    Ratio = maps:get(p50, Normal) / maps:get(p50, Ours),
+    row("py:call behind 1000 that wait", Normal, none),
+    row("the same of high priority", Ours, {Ratio, "times as soon (p50), at least 10", Ratio >= 10}).
+
+-spec again(fun()) -> no_return().
+again(Fun) ->
+    _ = Fun(),
+    again(Fun).
 
 mailbox() ->
     Sqrt = fun() -> {ok, 4.0} = py:call(math, sqrt, [16]) end,

@@ -135,6 +135,7 @@ values() ->
         partial => true,
         pictures => [],
         preload => [],
+        priority => high,
         progress => self(),
         protocol => {'erlang.reactor', 'Protocol'},
         redis => embedded,
@@ -210,7 +211,7 @@ the_error_is_a_sentence(_Config) ->
     {bad_argument, Text} = py_test:reason(py:call(math, sqrt, [4], #{}, #{window => 1})),
     ?assertEqual(
         <<"the option window means nothing here. This function takes timeout, context, return, traceback, fallback, "
-            "trace_id, reply_to">>,
+            "priority, trace_id, reply_to">>,
         Text
     ),
     ?assertEqual(

@@ -37,6 +37,12 @@ def note(value):
     _notes.append(value)
 
 
+def note_items(value):
+    """A stream without items: notes the value when the first one is asked for."""
+    _notes.append(value)
+    yield from ()
+
+
 def notes():
     taken = list(_notes)
     _notes.clear()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::lead::{Lead, State};
 use crate::member::{Member, spin};
-use crate::queue::Queue;
+use crate::queue::{Priority, Queue};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -150,14 +150,14 @@ impl<J> Crew<J> {
     }
 
     /// Admits a job, or says why not and gives it back. Never waits.
-    pub fn push(&self, job: J) -> Result<Admitted, (J, Refused)> {
+    pub fn push(&self, job: J, priority: Priority) -> Result<Admitted, (J, Refused)> {
         if !self.is_open() {
             return Err((job, Refused::Closed));
         }
         if self.lead.see().state() == State::Blocked && self.is_exhausted() {
             return Err((job, Refused::Overload));
         }
-        if let Err(job) = self.queue.push(job) {
+        if let Err(job) = self.queue.push(job, priority) {
             return Err((job, Refused::Overload));
         }
         Ok(self.ring())

@@ -29,3 +29,4 @@ pub use life::{Life, Met};
 pub use meet::{Company, Meet};
 pub use member::{Member, spin};
 pub use patience::Patience;
+pub use queue::Priority;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crew::sync::atomic::{AtomicUsize, Ordering};
 use crew::sync::{Arc, Mutex, lock, thread};
-use crew::{Admitted, Crew, Life, Meet, Member, Met, Plan, Turn};
+use crew::{Admitted, Crew, Life, Meet, Member, Met, Plan, Priority, Turn};
 
 #[cfg(loom)]
 fn check(body: impl Fn() + Send + Sync + 'static) {
@@ -78,7 +78,7 @@ fn every_admitted_job_is_run_or_given_back_by_close() {
         };
         let pusher = {
             let crew = crew.clone();
-            thread::spawn(move || match crew.push(3) {
+            thread::spawn(move || match crew.push(3, Priority::Normal) {
                 Ok(Admitted::InTime) => (3, 0),
                 // Told so: whoever is late closes once more.
                 Ok(Admitted::Late) => (3, crew.close().iter().sum()),
@@ -103,8 +103,32 @@ fn a_sleeping_leader_hears_of_every_job() {
             let (crew, sum) = (crew.clone(), sum.clone());
             thread::spawn(move || work(&crew, &sum))
         };
-        assert!(crew.push(1).is_ok());
-        assert!(crew.push(2).is_ok());
+        assert!(crew.push(1, Priority::Normal).is_ok());
+        assert!(crew.push(2, Priority::Normal).is_ok());
+        // Without a lost wake-up this ends: the model would find a deadlock otherwise.
+        while sum.load(Ordering::SeqCst) < 3 {
+            thread::yield_now();
+        }
+        assert!(crew.close().is_empty());
+        assert!(worker.join().is_ok());
+    });
+}
+
+#[test]
+fn a_leader_hears_of_an_urgent_job_while_others_come() {
+    check(|| {
+        let crew = crew(1, 1);
+        let sum = Arc::new(AtomicUsize::new(0));
+        let worker = {
+            let (crew, sum) = (crew.clone(), sum.clone());
+            thread::spawn(move || work(&crew, &sum))
+        };
+        let hurried = {
+            let crew = crew.clone();
+            thread::spawn(move || crew.push(2, Priority::High).is_ok())
+        };
+        assert!(crew.push(1, Priority::Normal).is_ok());
+        assert!(matches!(hurried.join(), Ok(true)));
         // Without a lost wake-up this ends: the model would find a deadlock otherwise.
         while sum.load(Ordering::SeqCst) < 3 {
             thread::yield_now();
@@ -157,7 +181,7 @@ fn a_leader_that_blocks_gives_the_lead_to_an_idle_thread() {
                 ran
             }
         });
-        assert!(crew.push(5).is_ok());
+        assert!(crew.push(5, Priority::Normal).is_ok());
         // Without the hand-over this never ends: the model would report a deadlock.
         assert!(matches!(second.join(), Ok(Some(5))));
         assert!(crew.close().is_empty());
@@ -198,8 +222,8 @@ fn jobs_that_block_run_side_by_side() {
             }
         };
         // Both are there before anybody leads.
-        assert!(crew.push(1).is_ok());
-        assert!(crew.push(2).is_ok());
+        assert!(crew.push(1, Priority::Normal).is_ok());
+        assert!(crew.push(2, Priority::Normal).is_ok());
         let first = thread::spawn(work(crew.clone(), here.clone()));
         let second = thread::spawn(work(crew.clone(), here.clone()));
         while here.load(Ordering::SeqCst) < 2 {
@@ -254,8 +278,8 @@ fn a_job_that_does_not_end_keeps_no_other_from_a_parallel_crew() {
             let (crew, ran, bell) = (crew.clone(), ran.clone(), bell.clone());
             thread::spawn(move || run_one(&crew, &ran, &bell))
         });
-        assert!(crew.push(1).is_ok());
-        assert!(crew.push(2).is_ok());
+        assert!(crew.push(1, Priority::Normal).is_ok());
+        assert!(crew.push(2, Priority::Normal).is_ok());
         // Without a helper this never ends: the model would report a deadlock.
         for worker in workers {
             assert!(worker.join().is_ok());
@@ -295,7 +319,7 @@ fn a_slice_does_not_wait_for_a_fresh_job_that_blocks() {
     assert_eq!(crew.follow(&leads), Turn::Lead);
     let beside = beside(&crew);
     assert_eq!(crew.resume(1), Admitted::InTime);
-    assert!(crew.push(2).is_ok());
+    assert!(crew.push(2, Priority::Normal).is_ok());
     let first = crew.pop();
     crew.starts(&leads);
     // The leader's job does not end; the other thread takes what is left.
@@ -312,7 +336,7 @@ fn a_thread_that_replaces_the_only_one_is_called() {
     assert_eq!(crew.follow(&stuck), Turn::Lead);
     crew.starts(&stuck);
     let beside = beside(&crew);
-    assert!(crew.push(1).is_ok());
+    assert!(crew.push(1, Priority::Normal).is_ok());
     assert_eq!(beside.recv_timeout(SOON), Ok(Some(1)));
 }
 
@@ -337,7 +361,7 @@ fn a_job_is_not_lost_with_the_surplus_thread_that_was_called_for_it() {
         assert_eq!(crew.follow(&leads), Turn::Lead);
         crew.starts(&leads);
         // Asks for the surplus thread.
-        assert!(crew.push(1).is_ok());
+        assert!(crew.push(1, Priority::Normal).is_ok());
         assert_eq!(crew.pop(), Some(1));
         let surplus = {
             let crew = crew.clone();
@@ -352,7 +376,7 @@ fn a_job_is_not_lost_with_the_surplus_thread_that_was_called_for_it() {
                 taken
             })
         };
-        assert!(crew.push(2).is_ok());
+        assert!(crew.push(2, Priority::Normal).is_ok());
         let taken = surplus.join().unwrap_or_default();
         assert!(taken == Some(2) || asked.load(Ordering::SeqCst) == 2);
     });
@@ -415,9 +439,12 @@ fn a_crew_whose_threads_all_wait_refuses_more() {
         crew.join(member, false);
         crew.blocks(member);
     }
-    assert!(matches!(crew.push(1), Err((1, crew::Refused::Overload))));
+    assert!(matches!(
+        crew.push(1, Priority::Normal),
+        Err((1, crew::Refused::Overload))
+    ));
     crew.unblocks(&members[0]);
-    assert!(crew.push(1).is_ok());
+    assert!(crew.push(1, Priority::Normal).is_ok());
 }
 
 #[test]

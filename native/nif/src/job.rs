@@ -23,6 +23,7 @@ use crate::slot::{Namespace, Slot};
 use crate::stream::{Running, Stream};
 use crate::ticket::Ticket;
 use crate::vars::Vars;
+use crew::Priority;
 use crew::sync::lock;
 
 /// What a job does.
@@ -98,6 +99,15 @@ impl Flags {
     /// A module that refuses the interpreter is told as `refused`: the caller asks the main one.
     pub fn fallback(self) -> bool {
         self.has(const { number("FLAG_FALLBACK") })
+    }
+
+    /// Before what else waits for the pool.
+    pub fn priority(self) -> Priority {
+        if self.has(const { number("FLAG_HIGH") }) {
+            Priority::High
+        } else {
+            Priority::Normal
+        }
     }
 
     /// `{Type, Message, Map}` on an exception.

@@ -90,7 +90,8 @@ impl Pool {
     pub fn push(self: &Arc<Self>, job: Box<Job>) -> Result<(), (Box<Job>, Refused)> {
         self.submitter
             .store(pyrt::cpu::current(), Ordering::Relaxed);
-        let admitted = self.crew.push(job)?;
+        let priority = job.flags.priority();
+        let admitted = self.crew.push(job, priority)?;
         self.check(admitted);
         Ok(())
     }

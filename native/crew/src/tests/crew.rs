@@ -7,6 +7,7 @@ use super::make;
 use crate::crew::{Admitted, Refused};
 use crate::lead::State;
 use crate::member::Member;
+use crate::queue::Priority;
 use crate::sync::lock;
 
 #[test]
@@ -55,11 +56,17 @@ fn a_job_is_refused_by_a_full_and_by_a_closed_crew() {
     let made = make(1, 1, false);
     made.push(1);
     made.push(2);
-    assert_eq!(made.crew.push(3), Err((3, Refused::Overload)));
+    assert_eq!(
+        made.crew.push(3, Priority::Normal),
+        Err((3, Refused::Overload))
+    );
     assert!(made.crew.is_open());
     assert_eq!(made.crew.close(), [1, 2]);
     assert!(!made.crew.is_open());
-    assert_eq!(made.crew.push(4), Err((4, Refused::Closed)));
+    assert_eq!(
+        made.crew.push(4, Priority::Normal),
+        Err((4, Refused::Closed))
+    );
     assert_eq!(made.crew.resume(5), Admitted::Late);
     assert_eq!(made.crew.close(), [5]);
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::crew::{Admitted, Crew, Plan};
 use crate::lead::State;
 use crate::member::Member;
+use crate::queue::Priority;
 use crate::sync::lock;
 
 /// A crew, and how often it has asked for one more thread.
@@ -77,11 +78,11 @@ impl Made {
     }
 
     fn push(&self, job: usize) {
-        assert_eq!(self.crew.push(job), Ok(Admitted::InTime));
+        assert_eq!(self.crew.push(job, Priority::Normal), Ok(Admitted::InTime));
     }
 
     /// A job that nobody is told of.
     fn put(&self, job: usize) {
-        assert!(self.crew.queue.push(job).is_ok());
+        assert!(self.crew.queue.push(job, Priority::Normal).is_ok());
     }
 }

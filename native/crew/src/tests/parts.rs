@@ -7,7 +7,7 @@ use crate::lead::{Lead, State};
 use crate::life::{Life, Met};
 use crate::meet::{Company, Meet};
 use crate::member::{Member, spin};
-use crate::queue::Queue;
+use crate::queue::{Priority, Queue};
 
 #[test]
 fn fresh_jobs_go_before_slices_and_both_count_as_work() {
@@ -16,8 +16,12 @@ fn fresh_jobs_go_before_slices_and_both_count_as_work() {
     queue.resume(1);
     queue.resume(2);
     assert!(!queue.is_empty() && !queue.has_fresh());
-    assert_eq!(queue.push(3), Ok(()));
-    assert_eq!(queue.push(4), Err(4), "there is room for one at least");
+    assert_eq!(queue.push(3, Priority::Normal), Ok(()));
+    assert_eq!(
+        queue.push(4, Priority::Normal),
+        Err(4),
+        "there is room for one at least"
+    );
     assert_eq!((queue.len(), queue.has_fresh()), (1, true));
     // Should the machine rest for longer than slices have patience, one of them goes first.
     let taken: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
