@@ -1,5 +1,5 @@
 //! What each call does to a crew, step by step and on one thread: the members are only names here.
-//! How threads meet is in `tests/model.rs`.
+//! How threads meet is in `tests/model`.
 
 mod crew;
 mod follow;
