@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -25,6 +27,50 @@ def test_a_closed_loop_gives_its_descriptors_back() -> None:
         loop.close()
         loop.close()
     assert descriptors() == before
+
+
+class Held:
+    """What a task has."""
+
+
+def test_a_closed_loop_keeps_no_task_that_was_left_in_a_timeout() -> None:
+    alive = []
+
+    async def left() -> None:
+        held = Held()
+        alive.append(weakref.ref(held))
+        async with asyncio.timeout(60):
+            await asyncio.get_running_loop().create_future()
+
+    async def begin() -> None:
+        asyncio.get_running_loop().create_task(left())
+        await asyncio.sleep(0)
+
+    loop = erlang.new_event_loop()
+    # "Task was destroyed but it is pending": it was left.
+    loop.set_exception_handler(lambda _loop, _context: None)
+    loop.run_until_complete(begin())
+    assert alive[0]() is not None
+    loop.close()
+    gc.collect()
+    assert alive[0]() is None
+
+
+def test_a_closed_loop_keeps_no_timer_that_its_callback_has() -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.timer = loop.call_later(60, self.called)
+
+        def called(self) -> None:
+            raise AssertionError("the loop was closed")
+
+    loop = erlang.new_event_loop()
+    alive = weakref.ref(Owner())
+    gc.collect()
+    assert alive() is not None
+    loop.close()
+    gc.collect()
+    assert alive() is None
 
 
 def ended(child: int) -> int:

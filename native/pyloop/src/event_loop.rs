@@ -47,6 +47,14 @@ pub enum Work {
 }
 
 impl Work {
+    /// Its time never comes. A timer may be what its callback has, and the garbage collector does not see
+    /// it: a task in `asyncio.timeout` has the timer that would cancel it.
+    fn forget(&self, py: Attached<'_>) {
+        if let Work::Due(call) | Work::Set(call) = self {
+            call.clear(py);
+        }
+    }
+
     /// Whether it is a timer that was cancelled.
     fn is_stale(&self) -> bool {
         matches!(self, Work::Due(call) if call.extra().cancelled.get())
@@ -268,7 +276,12 @@ impl LoopCore {
     }
 
     /// Everything waits no more, and the descriptors are given back.
-    fn end(&self) {
+    fn end(&self, py: Attached<'_>) {
+        if !self.forked.get() {
+            let (ready, timers, sources) = self.reactor(LoopReactor::clear);
+            ready.iter().chain(&timers).for_each(|work| work.forget(py));
+            drop((ready, timers, sources));
+        }
         self.drop_all();
         self.tasks.options.set(None);
         if !self.forked.get() {

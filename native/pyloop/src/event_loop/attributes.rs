@@ -277,7 +277,7 @@ fn end<'py>(_this: &Obj<'py>, core: &LoopCore, args: &Args<'_, 'py>) -> Answer<'
         return Err(PyError::new(args.py(), Builtin::RuntimeError, text));
     }
     core.let_go_of_sockets(args.py());
-    core.end();
+    core.end(args.py());
     Ok(Obj::none(args.py()))
 }
 
