@@ -11,16 +11,28 @@ recipes=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 project=$(CDPATH='' cd -- "$recipes/../.." && pwd)
 # Always the same place: cargo knows by it what it has built before.
 copy=$project/_build/recipes/tree
+target=$project/_build/recipes/target
 passed=0 failed=0
 
 # Everything git knows or would add. What was built for this tree is used for the copy.
 make_copy() {
     rm -rf "$copy"
-    mkdir -p "$copy/_build" "$project/target" "$project/_build/venv"
+    mkdir -p "$copy/_build" "$project/_build/venv"
     (cd "$project" && git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$copy") || return
-    ln -s "$project/target" "$copy/target" && ln -s "$project/_build/venv" "$copy/_build/venv"
-    git -C "$copy" init -q && commit
+    make_target && ln -s "$target" "$copy/target" || return
+    # Links to the same files; a wheel that is installed takes the place of its links.
+    cp -al "$project/_build/venv" "$copy/_build/" && git -C "$copy" init -q && commit
 }
+
+# Not that of the project: cargo names what it builds by the places within a tree, so there the libraries of the copy
+# would count as newer ones of the project.
+make_target() (
+    [ ! -d "$target" ] || exit 0
+    mkdir -p "$target" "$project/target" && cd "$project/target" || exit
+    for debug in cp*/debug loader/debug; do
+        [ ! -d "$debug" ] || cp -a --reflink=auto --parents "$debug" "$target" || exit
+    done
+)
 
 commit() {
     git -C "$copy" add -A && git -C "$copy" -c user.name=- -c user.email=- commit -q --allow-empty -m -
