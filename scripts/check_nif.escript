@@ -284,12 +284,12 @@ numbers(Root, #rust{text = Rust}, #erl{types = Types}) ->
     Defined = [{Name, list_to_integer(N)} || [Name, N] <- all(Text, "^-define\\(((?:OP|FLAG)_\\w+), (\\d+)\\)")],
     Used = lists:usort(lists:append(all(Rust, "number\\(\"(\\w+)\"\\)"))),
     Ops = [N || {"OP_" ++ _, N} <- Defined],
-    Flags = [N || {"FLAG_" ++ _, N} <- Defined],
+    Flags = lists:sort([N || {"FLAG_" ++ _, N} <- Defined]),
     Bits = [1 bsl N || N <- lists:seq(0, length(Flags) - 1)],
     [say("~ts: in py_nif.hrl, unknown to Rust", [Name]) || {Name, _} <- Defined, not lists:member(Name, Used)] ++
         [say("~ts: used by Rust, not in py_nif.hrl", [Name]) || Name <- Used, not lists:keymember(Name, 1, Defined)] ++
         [say("py_nif.hrl: two operations have one number", []) || Ops =/= lists:usort(Ops)] ++
-        [say("py_nif.hrl: flags ~w are not one bit each", [Flags]) || Flags =/= Bits] ++
+        [say("py_nif.hrl: the flags are not one bit each, from 1 on", []) || Flags =/= Bits] ++
         bound(op, lists:max(Ops), Types) ++
         bound(flags, lists:sum(Flags), Types).
 
