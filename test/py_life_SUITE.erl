@@ -330,15 +330,16 @@ stopping_and_starting_twenty_times_leaves_nothing_behind(_Config) ->
     ok = py:unbind(),
     ok = py_test:stop(),
     {ok, _} = application:ensure_all_started(erlang_python),
-    {Tasks, Resident, Processes, Atoms} = settled(undefined),
+    {Tasks, Resident, Atoms} = settled(undefined),
+    Processes = others(),
     [Cycle(N) || N <- lists:seq(1, 20)],
     ok = py:unbind(),
     ok = py_test:stop(),
     {ok, _} = application:ensure_all_started(erlang_python),
-    {TasksNow, ResidentNow, ProcessesNow, AtomsNow} = settled(Tasks),
+    {TasksNow, ResidentNow, AtomsNow} = settled(Tasks),
     ?assert(TasksNow =< Tasks, {Tasks, TasksNow}),
     ?assert(ResidentNow - Resident < 20_000_000, {Resident, ResidentNow}),
-    ?assert(ProcessesNow - Processes < 10, {Processes, ProcessesNow}),
+    ok = py_test:eventually(fun() -> others() =< Processes end),
     ?assertEqual(Atoms, AtomsNow).
 
 %% Threads end a moment after they are told to.
@@ -350,7 +351,12 @@ settled(Wanted) ->
     end,
     {ok, _} = py:gc(),
     {ok, Resident} = py:call(py_life, resident, []),
-    {Tasks(), Resident, erlang:system_info(process_count), erlang:system_info(atom_count)}.
+    {Tasks(), Resident, erlang:system_info(atom_count)}.
+
+%% The processes of this node. Those that run functions for Python come and go: some are kept ready.
+others() -> length([Pid || Pid <- processes(), not is_executor(Pid)]).
+
+is_executor(Pid) -> {initial_call, {py_executor, init, 1}} =:= process_info(Pid, initial_call).
 
 %% ---- programs that end
 
