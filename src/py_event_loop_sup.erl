@@ -6,7 +6,9 @@
 -export([start_link/0, start_loop/1, loop_started/1, can_begin/0]).
 -export([init/1]).
 
-%% Milliseconds to find out whether a loop can run. A first coroutine waits for it while all workers are busy.
+-include("py_nif.hrl").
+
+%% Milliseconds to find out whether a loop can run.
 -define(PROBE, 1000).
 
 -spec start_link() -> supervisor:startlink_ret().
@@ -42,11 +44,16 @@ loop_started(N) ->
             ignore
     end.
 
-%% Whether a loop could run: what Python refuses to one it refuses to all, again and again. A pool that has no thread
-%% for this question does not keep a loop from its own.
+%% Whether a loop could run: what Python refuses to one it refuses to all, again and again. On a thread of its own:
+%% those of the main pool may all be busy, and a first coroutine would wait for them.
 -spec can_begin() -> ok | {error, py_error:reason()}.
 can_begin() ->
-    case py:call('erlang._tasks', can_begin, [], #{}, ?PROBE) of
+    {ok, Payload} = py_call:payload('erlang._tasks', can_begin, [], #{}),
+    Pool = py_nif:pool_new(#{size => 1, max_threads => 1, max_queue => 1, own_namespace => true}),
+    _Thread = py_nif:worker_start(Pool),
+    Answer = py_call:sync(Pool, ?OP_CALL, 0, Payload, ?PROBE),
+    ok = py_nif:pool_close(Pool),
+    case Answer of
         {error, {Exception, Text}} = Error when is_atom(Exception), is_binary(Text) -> Error;
         _ -> ok
     end.

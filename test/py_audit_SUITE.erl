@@ -15,6 +15,7 @@
     sub_interpreters_are_refused_too/1,
     python_code_cannot_make_an_interpreter_without_the_refusals/1,
     a_loop_that_is_refused_is_an_error_of_its_call/1,
+    a_loop_is_refused_while_all_workers_are_busy/1,
     a_loop_that_can_not_be_replaced_is_started_by_a_later_call/1
 ]).
 
@@ -30,6 +31,7 @@ all() ->
         sub_interpreters_are_refused_too,
         python_code_cannot_make_an_interpreter_without_the_refusals,
         a_loop_that_is_refused_is_an_error_of_its_call,
+        a_loop_is_refused_while_all_workers_are_busy,
         a_loop_that_can_not_be_replaced_is_started_by_a_later_call
     ].
 
@@ -179,6 +181,18 @@ refused_loop(Driver) ->
         application:unset_env(erlang_python, driver),
         _ = application:stop(erlang_python)
     end.
+
+%% Whether a loop can run is found out without them: the first coroutine does not wait for a worker.
+a_loop_is_refused_while_all_workers_are_busy(Config) ->
+    start([]),
+    ok = py_test:export_python(proplists:get_value(data_dir, Config)),
+    ok = py:exec(<<"import py_tools">>),
+    {ok, _} = py:call('erlang._audit', install, [[sys]]),
+    #{num_workers := Workers} = persistent_term:get(py_config),
+    Busy = py_test:occupy(main, Workers),
+    Answer = py:await(py:async_call(asyncio, sleep, [0]), 20_000),
+    ok = py_test:release(Busy),
+    ?assertMatch({error, {'PermissionError', <<"sys.", _/binary>>}}, Answer).
 
 %% A loop that dies when no other can run is not started in vain, and the next call has one as soon as it can.
 a_loop_that_can_not_be_replaced_is_started_by_a_later_call(_Config) ->
