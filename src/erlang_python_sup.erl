@@ -1,4 +1,6 @@
-%% The tree. Whoever comes later leans on those before it.
+%% The tree: the services, and beside them the servers of applications. A server goes on when a service is replaced.
+%%
+%% Process: owns the tables of what outlives every process of the tree: the functions and the requests of users.
 -module(erlang_python_sup).
 
 -behaviour(supervisor).
@@ -11,37 +13,17 @@ start_link(Config) ->
     supervisor:start_link({local, ?MODULE}, ?MODULE, Config).
 
 -spec init(py_config:config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
+init(Config) ->
     ok = py_registry:new_functions(),
-    Flags = #{strategy => rest_for_one, intensity => 10, period => 10},
+    ok = py_asgi_run:new_requests(),
+    Flags = #{strategy => one_for_one, intensity => 10, period => 10, auto_shutdown => any_significant},
     Children = [
-        worker(py_registry, []),
-        worker(py_state, []),
-        worker(py_shared_dict, []),
-        %% Starts Python itself, or stops the start with a sentence.
-        (worker(py_runtime, [Config]))#{shutdown => Stop + 1000},
-        worker(py_logger, []),
-        worker(py_printer, []),
-        worker(py_courier, []),
-        worker(py_callback, [Config]),
-        pool(main, Workers),
-        sup(py_channel_sup, []),
-        worker(py_pg, []),
-        worker(py_signal, []),
-        sup(py_event_loop_sup, []),
-        worker(py_event_loop_pool, [Config]),
-        sup(py_context_sup, []),
-        worker(py_subinterp_pool, [Config]),
-        worker(py_bind, [Config]),
-        sup(py_asgi_sup, [])
+        %% If the services can't be kept running, all ends.
+        (sup(py_services_sup, [Config]))#{restart => temporary, significant => true},
+        sup(py_asgi_sup, []),
+        #{id => py_asgi_keeper, start => {py_asgi_keeper, start_link, []}}
     ],
     {ok, {Flags, Children}}.
 
-worker(Module, Args) ->
-    #{id => Module, start => {Module, start_link, Args}, shutdown => 5000}.
-
 sup(Module, Args) ->
     #{id => Module, start => {Module, start_link, Args}, type => supervisor, shutdown => infinity}.
-
-pool(Name, Size) ->
-    (sup(py_pool_sup, [Name, Size]))#{id => {py_pool_sup, Name}}.

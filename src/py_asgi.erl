@@ -67,7 +67,7 @@ serve(App, Opts) ->
 start(Options) ->
     %% What a server that is started again says goes nowhere.
     Starter = alias([reply]),
-    case py_asgi_sup:start_server(Options#{starter => Starter}) of
+    case py_asgi_sup:start_server(Options#{starter => Starter, history => py_asgi_server:history()}) of
         {ok, Supervisor} ->
             started(Supervisor, Starter, monitor(process, Supervisor));
         {error, _} = Error ->

@@ -1,11 +1,13 @@
 %% A server: has the listening sockets, and starts a worker again when its loop has died.
 %%
-%% Process: one per server, under a `py_asgi_server_sup'. The sockets end with it.
+%% Process: one per server, under a `py_asgi_server_sup'. The sockets end with it, and one that was killed listens at
+%% the same port again.
 -module(py_asgi_server).
 
 -behaviour(gen_server).
 
--export([start_link/2]).
+-export([start_link/2, history/0]).
+-export_type([history/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -include_lib("kernel/include/logger.hrl").
@@ -19,6 +21,11 @@
 -define(TRIES, 200).
 -define(NEXT_TRY, 50).
 
+%% How often a server was started, and the port that it got.
+-define(STARTS, 1).
+-define(PORT, 2).
+-type history() :: counters:counters_ref().
+
 -record(worker, {
     pid :: pid() | undefined,
     status = starting :: starting | up | down,
@@ -27,6 +34,7 @@
     failures = 0 :: non_neg_integer()
 }).
 -record(state, {
+    supervisor :: pid(),
     options :: py_asgi_options:options(),
     sockets = [] :: py_asgi_socket:sockets(),
     file = none :: py_asgi_socket:file(),
@@ -39,24 +47,29 @@
     phase = starting :: starting | up | stopping
 }).
 
-%% `Starts' counts how often this server was started.
--spec start_link(py_asgi_options:options(), counters:counters_ref()) -> gen_server:start_ret().
-start_link(#{name := Name} = Options, Starts) ->
-    gen_server:start_link({local, Name}, ?MODULE, {Options, Starts}, []);
-start_link(Options, Starts) ->
-    gen_server:start_link(?MODULE, {Options, Starts}, []).
+%% Of a server that is to be started for the first time.
+-spec history() -> history().
+history() -> counters:new(2, []).
 
--spec init({py_asgi_options:options(), counters:counters_ref()}) ->
+-spec start_link(pid(), py_asgi_options:options()) -> gen_server:start_ret().
+start_link(Supervisor, #{name := Name} = Options) ->
+    gen_server:start_link({local, Name}, ?MODULE, {Supervisor, Options}, []);
+start_link(Supervisor, Options) ->
+    gen_server:start_link(?MODULE, {Supervisor, Options}, []).
+
+-spec init({pid(), py_asgi_options:options()}) ->
     {ok, #state{}, {continue, start | {refuse, py_error:reason()}}} | {stop, {shutdown, py_error:reason()}}.
-init({Options, Starts}) ->
+init({Supervisor, #{history := History} = Given}) ->
     process_flag(trap_exit, true),
-    Before = counters:get(Starts, 1),
-    Tries = case Before of 0 -> 0; _ -> ?TRIES end,
-    ok = counters:add(Starts, 1, 1),
-    case listen(Tries, Options) of
+    Before = counters:get(History, ?STARTS),
+    ok = counters:add(History, ?STARTS, 1),
+    Options = same_port(counters:get(History, ?PORT), Given),
+    case listen(tries(Before), Options) of
         {ok, Sockets} ->
             Address = py_asgi_socket:address(Sockets),
+            ok = counters:put(History, ?PORT, maps:get(port, Address, 0)),
             State = #state{
+                supervisor = Supervisor,
                 options = Options,
                 sockets = Sockets,
                 file = py_asgi_socket:file(Options),
@@ -66,10 +79,17 @@ init({Options, Starts}) ->
             {ok, State, {continue, start}};
         {error, Reason} when Before =:= 0 ->
             %% Ends as after any other refusal: the report of a supervisor would not say where it can't listen.
-            {ok, #state{options = Options, share = none, address = where(Options)}, {continue, {refuse, Reason}}};
+            State = #state{supervisor = Supervisor, options = Options, share = none, address = where(Options)},
+            {ok, State, {continue, {refuse, Reason}}};
         {error, Reason} ->
             {stop, {shutdown, Reason}}
     end.
+
+same_port(0, Options) -> Options;
+same_port(Port, Options) -> Options#{port := Port}.
+
+tries(0) -> 0;
+tries(_) -> ?TRIES.
 
 where(#{uds := Path}) -> #{uds => Path};
 where(#{host := Host, port := Port}) -> #{host => Host, port => Port}.
@@ -158,6 +178,7 @@ if_all_are_up(#state{phase = starting, workers = Workers} = State) ->
     case lists:all(fun(#worker{status = Status}) -> Status =:= up end, maps:values(Workers)) of
         true ->
             ok = tell_starter({ok, self()}, State),
+            ok = py_asgi_keeper:keep(State#state.supervisor, State#state.options),
             State#state{phase = up};
         false ->
             State
@@ -176,6 +197,11 @@ worker_ended(N, Why, #state{phase = starting} = State) ->
     refuse(Why, forget(N, State));
 worker_ended(N, _Why, #state{phase = stopping} = State) ->
     after_exit(forget(N, State));
+worker_ended(N, not_running, #state{workers = Workers} = State) ->
+    %% A service that it needs is being replaced.
+    #{N := Worker} = Workers,
+    _ = erlang:send_after(?PAUSE, self(), {start_worker, N}),
+    {noreply, State#state{workers = Workers#{N := Worker#worker{pid = undefined, status = down}}}};
 worker_ended(N, Why, #state{workers = Workers} = State) ->
     #{N := #worker{failures = Failures, restarts = Restarts} = Worker} = Workers,
     case Failures < ?MOST_FAILURES of

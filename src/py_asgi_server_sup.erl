@@ -3,7 +3,7 @@
 
 -behaviour(supervisor).
 
--export([start_link/1]).
+-export([start_link/1, options/1]).
 -export([init/1]).
 
 %% Milliseconds beyond its `stop_timeout' that a server has to end.
@@ -13,11 +13,19 @@
 start_link(Options) ->
     supervisor:start_link(?MODULE, Options).
 
+%% Those that its server was started with; it may be ending.
+-spec options(pid()) -> {ok, py_asgi_options:options()} | error.
+options(Supervisor) ->
+    case py_ask:otherwise(fun() -> supervisor:get_childspec(Supervisor, server) end, gone) of
+        {ok, #{start := {_, _, [_, Options]}}} -> {ok, Options};
+        _ -> error
+    end.
+
 -spec init(py_asgi_options:options()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(#{stop_timeout := Stop} = Options) ->
     Server = #{
         id => server,
-        start => {py_asgi_server, start_link, [Options, counters:new(1, [])]},
+        start => {py_asgi_server, start_link, [self(), Options]},
         %% One that was stopped, or whose application does not start any more, stays away.
         restart => transient,
         significant => true,

@@ -1,9 +1,10 @@
-%% The servers of ASGI applications, each under a supervisor of its own. Owns the table of single requests.
+%% The servers of ASGI applications, each under a supervisor of its own. `py_asgi_keeper' starts again those
+%% whose supervisors were killed.
 -module(py_asgi_sup).
 
 -behaviour(supervisor).
 
--export([start_link/0, start_server/1]).
+-export([start_link/0, start_server/1, servers/0]).
 -export([init/1]).
 
 -spec start_link() -> supervisor:startlink_ret().
@@ -35,7 +36,12 @@ refused({already_started, _}) -> {bad_argument, <<"a process of this name exists
 refused({shutdown, Reason}) -> Reason;
 refused(Why) -> {context_died, Why}.
 
+%% Those that run: the supervisor of each, and the options.
+-spec servers() -> [{pid(), py_asgi_options:options()}].
+servers() ->
+    Supervisors = py_ask:otherwise(fun() -> supervisor:which_children(?MODULE) end, []),
+    [{Pid, Options} || {_, Pid, _, _} <- Supervisors, is_pid(Pid), {ok, Options} <- [py_asgi_server_sup:options(Pid)]].
+
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
-    ok = py_asgi_run:new_requests(),
     {ok, {#{strategy => one_for_one}, []}}.

@@ -21,8 +21,10 @@
     job :: reference(),
     %% Who stands for the loop or the interpreter.
     place :: pid(),
-    %% The task's mailbox, from when it serves on.
-    box :: pid() | undefined,
+    %% The task's mailbox, from when it serves on; `lost' until it has another one.
+    box :: pid() | undefined | lost,
+    %% The milliseconds it was told to stop within.
+    stop = none :: timeout() | none,
     waiting = #{} :: #{reference() => gen_server:from()}
 }).
 
@@ -80,9 +82,12 @@ python_options(#{access_log := Wanted} = Options) ->
 place(loop) ->
     case py_event_loop:start_link() of
         {ok, Pid} -> {ok, Pid, py_event_loop:loop(Pid)};
+        {error, not_running} -> {error, not_running};
         {error, Reason} -> {error, {context_died, Reason}}
     end;
 place(subinterp) ->
+    %% Nobody finds the interpreter any more when that has ended.
+    _ = monitor(process, py_registry, [{tag, registry_down}]),
     case py_context:subinterp_link() of
         {ok, Pid} ->
             {ok, Pool} = py_call:pool(Pid),
@@ -93,12 +98,12 @@ place(subinterp) ->
 
 -spec handle_call(term(), gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call({ask, _}, _From, #state{box = undefined} = State) ->
-    {reply, {error, not_running}, State};
-handle_call({ask, Question}, From, #state{box = Box, waiting = Waiting} = State) ->
+handle_call({ask, Question}, From, #state{box = Box, waiting = Waiting} = State) when is_pid(Box) ->
     Ref = make_ref(),
     _ = Box ! command(Ref, Question),
     {noreply, State#state{waiting = Waiting#{Ref => From}}};
+handle_call({ask, _}, _From, State) ->
+    {reply, {error, not_running}, State};
 handle_call(interpreter, _From, #state{mode = loop} = State) ->
     {reply, main, State};
 handle_call(interpreter, _From, State) ->
@@ -112,11 +117,18 @@ command(Ref, info) -> {info, Ref, none}.
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}} | {stop, {shutdown, stopped}, #state{}}.
 handle_cast({stop, _Timeout}, #state{box = undefined} = State) ->
     {stop, {shutdown, stopped}, State};
-handle_cast({stop, Timeout}, #state{box = Box} = State) ->
-    _ = Box ! {stop, none, seconds(Timeout)},
-    {noreply, State};
+handle_cast({stop, Timeout}, State) ->
+    Told = State#state{stop = Timeout},
+    ok = tell_stop(Told),
+    {noreply, Told};
 handle_cast(Request, State) ->
     py_stray:cast(?MODULE, Request, State).
+
+tell_stop(#state{stop = Timeout, box = Box}) when Timeout =/= none, is_pid(Box) ->
+    _ = Box ! {stop, none, seconds(Timeout)},
+    ok;
+tell_stop(_State) ->
+    ok.
 
 %% Python reads the name of it as a number.
 seconds(infinity) -> infinity;
@@ -124,8 +136,19 @@ seconds(Milliseconds) -> Milliseconds / 1000.
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
 handle_info({<<"ready">>, Box}, #state{server = Server, number = Number} = State) when is_pid(Box) ->
+    _ = monitor(process, Box, [{tag, box_down}]),
     Server ! {worker_ready, Number},
-    {noreply, State#state{box = Box}};
+    Ready = State#state{box = Box},
+    ok = tell_stop(Ready),
+    {noreply, Ready};
+handle_info({box_down, _, process, Box, _}, #state{box = Box, waiting = Waiting} = State) ->
+    %% With what it was asked.
+    ok = lists:foreach(fun(From) -> gen_server:reply(From, {error, not_running}) end, maps:values(Waiting)),
+    {noreply, State#state{box = lost, waiting = #{}}};
+handle_info({box_down, _, process, _Replaced, _}, State) ->
+    {noreply, State};
+handle_info({registry_down, _, process, _, Why}, State) ->
+    {stop, {shutdown, {context_died, Why}}, State};
 handle_info({<<"answer">>, Ref, Answer}, #state{waiting = Waiting} = State) when is_map_key(Ref, Waiting) ->
     {From, Left} = maps:take(Ref, Waiting),
     ok = gen_server:reply(From, answer(Answer)),

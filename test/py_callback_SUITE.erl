@@ -174,7 +174,7 @@ an_executor_that_outlived_its_manager_may_die(_Config) ->
         end,
     Manager = whereis(py_callback),
     true = exit(Manager, kill),
-    ok = py_test:eventually(fun() -> is_pid(whereis(py_asgi_sup)) andalso whereis(py_callback) =/= Manager end),
+    ok = py_test:eventually(fun() -> is_pid(whereis(py_bind)) andalso whereis(py_callback) =/= Manager end),
     Executor ! go,
     ok = py_test:eventually(fun() -> is_free(Executor) end),
     %% Told by whom, if not by a manager?

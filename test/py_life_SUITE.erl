@@ -207,7 +207,7 @@ every_part_of_the_tree_is_replaced(Config) ->
     ok.
 
 ids() ->
-    [Id || {Id, Pid, _, _} <- lists:reverse(supervisor:which_children(erlang_python_sup)), true = is_pid(Pid)].
+    [Id || {Id, Pid, _, _} <- lists:reverse(supervisor:which_children(py_services_sup)), true = is_pid(Pid)].
 
 a_part_that_is_replaced_leaves_what_was_set_up_at_the_start(Config) ->
     Peer = new_node([], Config),
@@ -264,10 +264,10 @@ tried(Id) ->
     end.
 
 is_replaced(Id) ->
-    {Id, Pid, _, _} = lists:keyfind(Id, 1, supervisor:which_children(erlang_python_sup)),
+    {Id, Pid, _, _} = lists:keyfind(Id, 1, supervisor:which_children(py_services_sup)),
     ok = py_test:down(Pid),
     ok = py_test:eventually(fun() ->
-        case lists:keyfind(Id, 1, supervisor:which_children(erlang_python_sup)) of
+        case lists:keyfind(Id, 1, supervisor:which_children(py_services_sup)) of
             {Id, Other, _, _} -> is_pid(Other) andalso Other =/= Pid;
             false -> false
         end

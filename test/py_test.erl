@@ -245,7 +245,7 @@ pool_threads(Name) ->
 %% The processes that stand for the threads of the main pool.
 -spec workers(main) -> [pid()].
 workers(main) ->
-    [Sup] = [P || {{py_pool_sup, main}, P, _, _} <- supervisor:which_children(erlang_python_sup)],
+    [Sup] = [P || {{py_pool_sup, main}, P, _, _} <- supervisor:which_children(py_services_sup)],
     [Workers] = [P || {py_worker_sup, P, _, _} <- supervisor:which_children(Sup)],
     [Pid || {{py_worker, _}, Pid, _, _} <- supervisor:which_children(Workers), is_pid(Pid)].
 

@@ -8,6 +8,7 @@ import socket
 import stat
 import sys
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import erlang
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from erlang import Pid
 
 App = tuple[str, str]
+
+# How often a worker tries to have a mailbox, and the seconds between.
+_MOST_SILENT, _NEXT_MAILBOX = 200, 0.05
 
 _FAMILIES = (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX)
 
@@ -128,25 +132,42 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        # After the server has started: requests must not inherit this mailbox.
-        box = erlang.receive()
-        listens = asyncio.create_task(self._listen(box))
+        # After the server has started: requests must not inherit a mailbox.
+        hears = asyncio.create_task(self._hear())
         # Deaf, it could never be stopped: it ends, and another takes its place.
-        listens.add_done_callback(lambda _: self._ends.set())
-        erlang.send(self._owner, ("ready", box.pid))
+        hears.add_done_callback(lambda _: self._ends.set())
         try:
             await self._ends.wait()
-            if listens.done():
-                listens.result()
-                raise RuntimeError("the mailbox of this worker has ended")
+            if hears.done():
+                hears.result()
         finally:
-            listens.cancel()
+            hears.cancel()
 
-    async def _listen(self, box: Any) -> None:
-        async for command, ref, argument in box:
-            task = asyncio.create_task(self._do(command, ref, argument))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    async def _hear(self) -> None:
+        """Commands come to a mailbox, which may end when a process of the node is replaced. Then
+        there is another one as soon as there can be; whom the server answers does not notice."""
+        silent = 0
+        while silent < _MOST_SILENT:
+            if await asyncio.create_task(self._listen()):
+                silent = 0
+            silent += 1
+            await asyncio.sleep(_NEXT_MAILBOX)
+        raise RuntimeError("this worker can't have a mailbox any more")
+
+    async def _listen(self) -> bool:
+        """To one mailbox, which belongs to this task, until it ends. Whether there was one."""
+        try:
+            box = erlang.receive()
+            erlang.send(self._owner, ("ready", box.pid))
+        except (erlang.ErlangError, RuntimeError):
+            return False
+        # Whoever reads the mailbox for us may be gone, too.
+        with suppress(erlang.ErlangError, RuntimeError):
+            async for command, ref, argument in box:
+                task = asyncio.create_task(self._do(command, ref, argument))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        return True
 
     async def _do(self, command: str, ref: Any, argument: Any) -> None:
         if command == "stop":
