@@ -308,7 +308,8 @@ an_object_that_a_waiting_call_names_stays(_Config) ->
     {Caller, Monitor} = spawn_monitor(fun() -> exit(hold_and_use(length(Workers))) end),
     Holding = [
         receive
-            {holds, Pid} -> Pid
+            {holds, Pid} -> Pid;
+            {'DOWN', Monitor, process, Caller, TooEarly} -> error(TooEarly)
         end
      || _ <- Workers
     ],
