@@ -5,45 +5,14 @@
 %% Never: passes on an unknown key or a value it has not checked.
 -module(py_config).
 
--export([load/0, check/1, defaults/0]).
+-export([load/0, check/1, defaults/0, table/0]).
 
--export_type([config/0, audit_name/0]).
+-export_type([config/0, row/0]).
 
-%% A Python audit event (`<<"subprocess.Popen">>') or the part before its dot (`<<"subprocess">>').
--type audit_name() :: binary().
-
--type config() :: #{
-    num_workers := pos_integer(),
-    num_subinterp_workers := pos_integer(),
-    subinterp_idle_ms := timeout(),
-    num_loops := pos_integer(),
-    max_threads := pos_integer(),
-    driver := thread | beam,
-    python := undefined | binary(),
-    preload := [binary()],
-    max_queue := pos_integer(),
-    max_bound := pos_integer(),
-    max_callbacks := pos_integer(),
-    call_timeout := timeout(),
-    max_depth := pos_integer(),
-    atom_quota := non_neg_integer(),
-    asyncio_policy := boolean(),
-    slow_callback_ms := timeout(),
-    switch_interval_us := pos_integer(),
-    stop_timeout := non_neg_integer(),
-    redis_url := undefined | binary(),
-    log_stdout := boolean(),
-    audit := [audit_name()]
-}.
-
--type kind() ::
-    {integer, Least :: non_neg_integer(), Most :: pos_integer()}
-    | timeout
-    | boolean
-    | {one_of, [atom()]}
-    | path
-    | text
-    | names.
+%% Every setting of `table/0', checked.
+-type config() :: #{atom() => term()}.
+%% Where the default is `undefined', there is none. The help is a cell of the documentation.
+-type row() :: {Name :: atom(), py_kind:kind(), Default :: term(), Help :: binary()}.
 
 %% The conversion recurses on the C stack of the interpreter threads, so there is an upper end.
 -define(MAX_DEPTH, 100_000).
@@ -52,6 +21,56 @@
 -define(MAX_THREADS, 4096).
 %% The longest wait `receive ... after' takes.
 -define(MAX_TIMEOUT, 16#FFFFFFFF).
+
+%% In the order of the documentation, which is made of it.
+-spec table() -> [row(), ...].
+table() ->
+    [
+        {python, {path, <<"a Python executable">>}, undefined,
+            <<"the Python to run: an executable, or the directory of a venv; without it `$PYTHON`, else "
+                "`$VIRTUAL_ENV`, pyenv's versions and the PATH, the newest first">>},
+        {num_workers, {integer, 1, ?MAX_THREADS}, 4,
+            <<"threads of the main pool: the number of calls that can block at the same time">>},
+        {max_threads, {integer, 1, ?MAX_THREADS}, 256,
+            <<"the most threads a pool may grow to while its workers wait in callbacks">>},
+        {max_queue, {integer, 1, ?MAX_COUNT}, 10_000,
+            <<"calls that may wait; past it the answer is `{error, overload}`">>},
+        {max_bound, {integer, 1, ?MAX_THREADS}, 64,
+            <<"threads that may be lent out by `py:bind/0,1` and `py:with_context/1`">>},
+        {max_callbacks, {integer, 1, ?MAX_COUNT}, 10_000,
+            <<"Erlang functions that may run for Python at the same time; past it `erlang.call` and "
+                "`erlang.async_call` raise `erlang.ErlangError` with the reason `overload`">>},
+        {call_timeout, {time, 1}, 30_000, <<"milliseconds, where a call names none; or `infinity`">>},
+        {driver, {one_of, [thread, beam]}, thread,
+            <<"what drives the event loops: `thread`, a thread each; `beam`, none: see [Async](async.md)">>},
+        {num_loops, {integer, 1, ?MAX_THREADS}, 1,
+            <<"event loops, a thread each, started when first needed: see [Async](async.md)">>},
+        {num_subinterp_workers, {integer, 1, ?MAX_THREADS}, 4,
+            <<"sub-interpreters of `py:parallel`, started when first needed: see [Parallelism](every-core.md)">>},
+        {subinterp_idle_ms, {time, 1}, 30_000,
+            <<"milliseconds after which those end when nobody uses them; or `infinity`">>},
+        {asyncio_policy, boolean, true,
+            <<"plain `asyncio.run` uses the loop of this package too; `false`: asyncio's own">>},
+        {slow_callback_ms, {time, 1}, 100,
+            <<"callbacks of event loops that take at least this many milliseconds are logged; or `infinity`: see "
+                "[Runtime models](runtime-models.md)">>},
+        {preload, {names, <<"module names">>}, [], <<"modules imported at start; one that fails stops the start">>},
+        {audit, audit_events, [],
+            <<"Python audit events that are refused, or groups of them: see [Security](security.md)">>},
+        {max_depth, {integer, 1, ?MAX_DEPTH}, 1_000, <<"how deep a value may be nested">>},
+        {atom_quota, {integer, 0, ?MAX_COUNT}, 10_000, <<"how many new atoms Python code may make">>},
+        {switch_interval_us, {integer, 1, ?MAX_COUNT}, 500, <<"Python's switch interval, in microseconds">>},
+        {log_stdout, boolean, false,
+            <<"`true`: what Python prints goes to `logger`, not to the caller's group leader">>},
+        {redis_url, text, undefined,
+            <<"the server that [graphs](dag.md) ask; without it a store in the node's memory: see [Redis](redis.md)">>},
+        {stop_timeout, {integer, 0, ?MAX_TIMEOUT}, 5_000,
+            <<"milliseconds that Python programs get to finish when the node stops: threads that are no daemons are "
+                "joined, `atexit` functions run">>}
+    ].
+
+-spec defaults() -> config().
+defaults() -> maps:from_list([{Name, Default} || {Name, _, Default, _} <- table()]).
 
 -spec load() -> {ok, config()} | {error, binary()}.
 load() ->
@@ -69,16 +88,20 @@ check(Settings) ->
 
 check([], Config) ->
     {ok, Config};
-check([{Key, Value} | Rest], Config) ->
-    case kinds() of
-        #{Key := Kind} ->
-            case value(Kind, Value) of
-                {ok, Checked} -> check(Rest, Config#{Key := Checked});
-                error -> {error, refuse(Key, Kind, Value)}
+check([{Name, Value} | Rest], Config) ->
+    case lists:keyfind(Name, 1, table()) of
+        {_, Kind, Default, _} ->
+            case value(Kind, Default, Value) of
+                {ok, Checked} -> check(Rest, Config#{Name := Checked});
+                {error, Text} -> {error, sentence("~ts", [Text])};
+                error -> {error, sentence("~ts must be ~ts, got ~0tp", [Name, py_kind:wanted(Kind, Value), Value])}
             end;
-        #{} ->
-            {error, unknown(Key)}
+        false ->
+            {error, unknown(Name)}
     end.
+
+value(_Kind, Default, Default) -> {ok, Default};
+value(Kind, _Default, Value) -> py_kind:value(Kind, Value).
 
 check_together(#{num_workers := Workers, max_threads := Threads}) when Workers > Threads ->
     {error,
@@ -86,142 +109,14 @@ check_together(#{num_workers := Workers, max_threads := Threads}) when Workers >
 check_together(Config) ->
     {ok, Config}.
 
--spec defaults() -> config().
-defaults() ->
-    #{
-        num_workers => 4,
-        num_subinterp_workers => 4,
-        subinterp_idle_ms => 30_000,
-        num_loops => 1,
-        max_threads => 256,
-        driver => thread,
-        python => undefined,
-        preload => [],
-        max_queue => 10_000,
-        max_bound => 64,
-        max_callbacks => 10_000,
-        call_timeout => 30_000,
-        max_depth => 1_000,
-        atom_quota => 10_000,
-        asyncio_policy => true,
-        slow_callback_ms => 100,
-        switch_interval_us => 500,
-        stop_timeout => 5_000,
-        redis_url => undefined,
-        log_stdout => false,
-        audit => []
-    }.
-
--spec kinds() -> #{atom() => kind()}.
-kinds() ->
-    #{
-        num_workers => {integer, 1, ?MAX_THREADS},
-        num_subinterp_workers => {integer, 1, ?MAX_THREADS},
-        subinterp_idle_ms => timeout,
-        num_loops => {integer, 1, ?MAX_THREADS},
-        max_threads => {integer, 1, ?MAX_THREADS},
-        driver => {one_of, [thread, beam]},
-        python => path,
-        preload => names,
-        max_queue => {integer, 1, ?MAX_COUNT},
-        max_bound => {integer, 1, ?MAX_THREADS},
-        max_callbacks => {integer, 1, ?MAX_COUNT},
-        call_timeout => timeout,
-        max_depth => {integer, 1, ?MAX_DEPTH},
-        atom_quota => {integer, 0, ?MAX_COUNT},
-        asyncio_policy => boolean,
-        slow_callback_ms => timeout,
-        switch_interval_us => {integer, 1, ?MAX_COUNT},
-        stop_timeout => {integer, 0, ?MAX_TIMEOUT},
-        redis_url => text,
-        log_stdout => boolean,
-        audit => names
-    }.
-
--spec value(kind(), term()) -> {ok, term()} | error.
-value({integer, Least, Most}, N) when is_integer(N), N >= Least, N =< Most -> {ok, N};
-value({integer, _, _}, _) -> error;
-value(timeout, infinity) -> {ok, infinity};
-value(timeout, N) when is_integer(N), N > 0, N =< ?MAX_TIMEOUT -> {ok, N};
-value(timeout, _) -> error;
-value(boolean, B) when is_boolean(B) -> {ok, B};
-value(boolean, _) -> error;
-value({one_of, Choices}, Choice) ->
-    case lists:member(Choice, Choices) of
-        true -> {ok, Choice};
-        false -> error
-    end;
-value(path, undefined) -> {ok, undefined};
-value(path, Path) -> py_text:one(Path);
-value(text, undefined) -> {ok, undefined};
-value(text, Text) -> py_text:one(Text);
-value(names, Names) -> names(Names, []).
-
-names([], Done) ->
-    {ok, lists:reverse(Done)};
-names([Name | Rest], Done) when is_atom(Name) ->
-    names([atom_to_binary(Name) | Rest], Done);
-names([Name | Rest], Done) when is_binary(Name); is_list(Name) ->
-    case py_text:one(Name) of
-        {ok, Text} -> names(Rest, [Text | Done]);
-        error -> error
-    end;
-names(_, _) ->
-    error.
-
-refuse(Key, Kind, Value) ->
-    sentence("~ts must be ~ts, got ~0tp", [Key, wanted(Key, Kind, Value), Value]).
-
-wanted(_, {integer, _, Most}, N) when is_integer(N), N > Most -> io_lib:format("at most ~b", [Most]);
-wanted(_, {integer, 1, _}, _) -> "a positive integer";
-wanted(_, {integer, 0, _}, _) -> "an integer of 0 or more";
-wanted(_, timeout, _) -> "a time in milliseconds greater than 0, or infinity";
-wanted(_, boolean, _) -> "true or false";
-wanted(_, {one_of, Choices}, _) -> lists:join(" or ", [atom_to_list(C) || C <- Choices]);
-wanted(_, path, _) -> "the path of a Python executable, as a string or binary";
-wanted(_, text, _) -> "a non-empty string or binary";
-wanted(preload, names, _) -> "a list of module names (atoms, strings or binaries)";
-wanted(_, names, _) -> "a list of names (atoms, strings or binaries)".
-
-unknown(Key) ->
-    Known = lists:sort(maps:keys(kinds())),
+unknown(Name) ->
+    Known = [atom_to_list(Each) || {Each, _, _, _} <- lists:keysort(1, table())],
     Hint =
-        case nearest(Key, Known) of
-            {ok, Nearest} -> io_lib:format("; did you mean ~ts?", [Nearest]);
+        case py_kind:nearest(atom_to_list(Name), Known) of
+            {ok, Nearest} -> ["; did you mean ", Nearest, "?"];
             none -> "."
         end,
-    Names = lists:join(", ", [atom_to_list(K) || K <- Known]),
-    sentence("unknown configuration key ~0tp~ts Known keys: ~ts", [Key, Hint, Names]).
-
-%% The known key with the fewest edits, if these are few enough to be a slip of the fingers.
--spec nearest(atom(), [atom(), ...]) -> {ok, atom()} | none.
-nearest(Key, Known) ->
-    Name = atom_to_list(Key),
-    {Edits, Nearest} = lists:min([{edits(Name, atom_to_list(K)), K} || K <- Known]),
-    case Edits =< max(2, length(Name) div 3) of
-        true -> {ok, Nearest};
-        false -> none
-    end.
-
-%% Levenshtein distance, one row of the table at a time.
--spec edits(string(), string()) -> non_neg_integer().
-edits(A, B) ->
-    lists:last(lists:foldl(fun(C, Row) -> next_row(C, B, Row) end, lists:seq(0, length(B)), A)).
-
-next_row(C, B, [Corner | Above]) -> next_row(C, B, Corner, Above, [Corner + 1]).
-
-next_row(_, [], _, [], Row) ->
-    lists:reverse(Row);
-next_row(C, [D | B], Corner, [Up | Above], [Left | _] = Row) ->
-    Cost =
-        case C of
-            D -> Corner;
-            _ -> Corner + 1
-        end,
-    next_row(C, B, Up, Above, [lists:min([Cost, Up + 1, Left + 1]) | Row]).
+    sentence("unknown configuration key ~0tp~ts Known keys: ~ts", [Name, Hint, lists:join(", ", Known)]).
 
 -spec sentence(io:format(), [term()]) -> unicode:unicode_binary().
-sentence(Format, Args) ->
-    Text = unicode:characters_to_binary(["erlang_python: ", io_lib:format(Format, Args)]),
-    true = is_binary(Text),
-    Text.
+sentence(Format, Args) -> py_text:format("erlang_python: " ++ Format, Args).

@@ -25,6 +25,7 @@
     | {text_or, [atom(), ...]}
     | texts
     | {names, What :: binary()}
+    | audit_events
     %% Where a call runs.
     | context
     | pid
@@ -37,8 +38,8 @@
 %% The longest wait `receive ... after' takes.
 -define(MOST_TIME, 16#FFFFFFFF).
 
-%% The value as it is used, if it is of that kind.
--spec value(kind(), term()) -> {ok, term()} | error.
+%% The value as it is used, if it is of that kind; or what is wrong, where `wanted/2' does not say it.
+-spec value(kind(), term()) -> {ok, term()} | error | {error, unicode:chardata()}.
 value({integer, Least, Most}, N) -> found(is_integer(N) andalso N >= Least andalso N =< Most, N);
 value({time, _}, infinity) -> {ok, infinity};
 value({time, Least}, N) -> found(is_integer(N) andalso N >= Least andalso N =< ?MOST_TIME, N);
@@ -54,6 +55,7 @@ value({path, _Of}, Path) -> py_text:one(Path);
 value(text, Text) -> py_text:one(Text);
 value(texts, Texts) -> py_text:all(Texts);
 value({names, _What}, Names) -> names(Names, []);
+value(audit_events, Names) -> audit_events(names(Names, []));
 value(context, Where) -> found(is_pid(Where) orelse is_reference(Where) orelse is_atom(Where), Where);
 value(pid, Pid) -> found(is_pid(Pid), Pid);
 value(local_pid, Pid) -> found(is_pid(Pid) andalso node(Pid) =:= node(), Pid);
@@ -81,6 +83,14 @@ names([Name | Rest], Done) when is_binary(Name); is_list(Name) ->
 names(_, _) ->
     error.
 
+audit_events({ok, Names}) ->
+    case py_audit_events:check(Names) of
+        ok -> {ok, Names};
+        {error, _} = Error -> Error
+    end;
+audit_events(error) ->
+    error.
+
 %% What is wanted in place of this value, in words that follow "must be".
 -spec wanted(kind(), term()) -> io_lib:chars().
 wanted({integer, _, Most}, N) when is_integer(N), N > Most -> io_lib:format("at most ~b", [Most]);
@@ -99,6 +109,7 @@ wanted(text, _) -> "a non-empty string or binary";
 wanted({text_or, Words}, _) -> ["a non-empty string or binary, or ", either(Words)];
 wanted(texts, _) -> "a list of strings or binaries";
 wanted({names, What}, _) -> io_lib:format("a list of ~ts (atoms, strings or binaries)", [What]);
+wanted(audit_events, _) -> "a list of names (atoms, strings or binaries)";
 wanted(context, _) -> "a pid, a handle or a name";
 wanted(pid, _) -> "a pid";
 wanted(local_pid, _) -> "a pid of this node";

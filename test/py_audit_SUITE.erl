@@ -9,6 +9,8 @@
     subprocess_refuses_every_way_to_start_a_program/1,
     a_full_event_name_refuses_that_event_only/1,
     the_part_before_the_dot_refuses_all_of_its_events/1,
+    what_python_raises_is_known/1,
+    a_slip_of_the_fingers_stops_the_start/1,
     after_a_restart_the_new_list_counts/1,
     what_is_preloaded_is_refused_too/1,
     contexts_and_python_threads_are_refused_too/1,
@@ -25,6 +27,8 @@ all() ->
         subprocess_refuses_every_way_to_start_a_program,
         a_full_event_name_refuses_that_event_only,
         the_part_before_the_dot_refuses_all_of_its_events,
+        what_python_raises_is_known,
+        a_slip_of_the_fingers_stops_the_start,
         after_a_restart_the_new_list_counts,
         what_is_preloaded_is_refused_too,
         contexts_and_python_threads_are_refused_too,
@@ -75,6 +79,25 @@ the_part_before_the_dot_refuses_all_of_its_events(_Config) ->
     refused(<<"socket.gethostbyname">>, py:call(socket, gethostbyname, [<<"localhost">>])),
     refused(<<"socket.__new__">>, py:call(socket, socket, [])),
     ?assertEqual({ok, 0}, py:call(os, system, [<<"true">>])).
+
+%% The events that the standard library raises by name; those of C are not to be found like this.
+what_python_raises_is_known(_Config) ->
+    {ok, _} = application:ensure_all_started(erlang_python),
+    ok = py:exec(
+        "import pathlib, re, sysconfig\n"
+        "root = pathlib.Path(sysconfig.get_path('stdlib'))\n"
+        "files = [f for f in root.rglob('*.py') if not {'site-packages', 'test', 'idlelib'} & set(f.relative_to(root).parts)]\n"
+        "texts = [f.read_text(errors='replace') for f in files]\n"
+        "events = sorted({e for t in texts for e in re.findall(r'sys\\.audit\\(\\s*[\"\\']([^\"\\']+)', t)})\n"
+    ),
+    {ok, Events} = py:eval("events"),
+    ?assert(length(Events) > 20, Events),
+    ?assertEqual(ok, py_audit_events:check(Events)).
+
+a_slip_of_the_fingers_stops_the_start(_Config) ->
+    ok = application:set_env(erlang_python, audit, [subproces]),
+    {error, Why} = application:ensure_all_started(erlang_python),
+    ?assertMatch({match, _}, re:run(io_lib:format("~p", [Why]), "did you mean subprocess\\?")).
 
 after_a_restart_the_new_list_counts(_Config) ->
     start([subprocess]),

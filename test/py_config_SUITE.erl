@@ -6,13 +6,14 @@
 -export([all/0, end_per_testcase/2]).
 -export([
     nothing_set_gives_the_defaults/1,
-    every_setting_is_documented_with_its_default/1,
+    every_default_is_of_its_kind/1,
     what_is_set_replaces_the_default/1,
     the_environment_of_the_application_is_read/1,
     a_bad_value_is_refused_with_a_sentence_that_names_it/1,
     every_key_refuses_a_value_of_another_kind/1,
     an_unknown_key_is_refused_with_the_known_ones/1,
     a_slip_of_the_fingers_gets_the_right_spelling/1,
+    a_name_that_refuses_no_audit_event_is_refused/1,
     names_and_paths_become_binaries/1,
     more_workers_than_threads_is_refused/1
 ]).
@@ -20,13 +21,14 @@
 all() ->
     [
         nothing_set_gives_the_defaults,
-        every_setting_is_documented_with_its_default,
+        every_default_is_of_its_kind,
         what_is_set_replaces_the_default,
         the_environment_of_the_application_is_read,
         a_bad_value_is_refused_with_a_sentence_that_names_it,
         every_key_refuses_a_value_of_another_kind,
         an_unknown_key_is_refused_with_the_known_ones,
         a_slip_of_the_fingers_gets_the_right_spelling,
+        a_name_that_refuses_no_audit_event_is_refused,
         names_and_paths_become_binaries,
         more_workers_than_threads_is_refused
     ].
@@ -55,21 +57,11 @@ nothing_set_gives_the_defaults(_Config) ->
         Config
     ).
 
-every_setting_is_documented_with_its_default(_Config) ->
-    {ok, Page} = file:read_file(filename:join(py_test:root(), "docs/getting-started.md")),
-    [_, Section | _] = binary:split(Page, [<<"\n## Configuration\n">>, <<"\n## Where to go on\n">>], [global]),
-    {match, Rows} = re:run(Section, "^\\| `(\\w+)` \\| ([^|]*) \\|", [
-        global, multiline, {capture, all_but_first, binary}
-    ]),
-    Documented = maps:from_list([{binary_to_atom(Key), Default} || [Key, Default] <- Rows]),
-    Defaults = py_config:defaults(),
-    ?assertEqual(lists:sort(maps:keys(Defaults)), lists:sort(maps:keys(Documented))),
-    %% Without a default, the page says what happens then.
-    Known = maps:filter(fun(_, Default) -> Default =/= undefined end, Defaults),
-    ?assertEqual(maps:map(fun(_, Default) -> shown(Default) end, Known), maps:with(maps:keys(Known), Documented)).
-
-shown(Number) when is_integer(Number) -> integer_to_binary(Number);
-shown(Term) -> py_text:format("`~0tp`", [Term]).
+every_default_is_of_its_kind(_Config) ->
+    [
+        ?assertEqual({Name, {ok, Default}}, {Name, py_kind:value(Kind, Default)})
+     || {Name, Kind, Default, _} <- py_config:table(), Default =/= undefined
+    ].
 
 what_is_set_replaces_the_default(_Config) ->
     {ok, Config} = py_config:check([{num_workers, 9}, {call_timeout, infinity}, {driver, beam}]),
@@ -146,6 +138,22 @@ a_slip_of_the_fingers_gets_the_right_spelling(_Config) ->
             {redisurl, redis_url}
         ]
     ].
+
+a_name_that_refuses_no_audit_event_is_refused(_Config) ->
+    Nothing = "erlang_python: audit names ~ts, which refuses nothing~ts",
+    [
+        ?assertEqual({error, py_text:format(Nothing, [Wrong, Hint])}, py_config:check([{audit, [os, Wrong]}]))
+     || {Wrong, Hint} <- [
+            {subproces, "; did you mean subprocess?"},
+            {"subproces.Popen", "; did you mean subprocess?"},
+            {"subprocess.popen", "; did you mean subprocess.Popen?"},
+            {"socket.conect", "; did you mean socket.connect?"},
+            {"os.anything_else", ": os refuses all of its events"},
+            {network, ": it is no group of Python's audit events"}
+        ]
+    ],
+    Right = [subprocess, "os.system", <<"open">>, "http.client.connect", "glob.glob/2", "a_package.loads_a_model"],
+    ?assertMatch({ok, #{audit := [_, _, _, _, _, _]}}, py_config:check([{audit, Right}])).
 
 names_and_paths_become_binaries(_Config) ->
     {ok, Config} = py_config:check([
