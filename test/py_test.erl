@@ -9,6 +9,7 @@
 -export([reason/1, collect_if_free_threaded/0, eventually/1, eventually/2, milliseconds/1, median/1]).
 -export([message/0, message/1, nothing_waits/0, in_process/1, down/1]).
 -export([holding_gil/1, begun/1, ended/1, occupy/2, release/1, pool_threads/1, workers/1]).
+-export([written/2]).
 -export([peer/1, peer/2, distributed_peer/2, free_port/0, stop_peer/1, run_node/2, run_program/3, paths/0]).
 
 %% No event of ours takes longer than this on a machine that works.
@@ -290,6 +291,16 @@ free_port() ->
     {ok, Port} = inet:port(Socket),
     ok = gen_tcp:close(Socket),
     Port.
+
+%% A page of the documentation as `./dev fmt' would write it.
+-spec written(file:filename(), ct_suite:ct_config()) -> binary().
+written(Page, Config) ->
+    Copy = filename:join(proplists:get_value(priv_dir, Config), filename:basename(Page)),
+    {ok, _} = file:copy(filename:join(root(), Page), Copy),
+    Args = [filename:join(root(), "scripts/tables.escript"), filename:dirname(code:which(py)), "write", Copy],
+    {0, _, _} = run_program(os:find_executable("escript"), Args, ?PATIENCE),
+    {ok, Text} = file:read_file(Copy),
+    Text.
 
 -spec stop_peer(pid()) -> ok.
 stop_peer(Peer) -> peer:stop(Peer).
