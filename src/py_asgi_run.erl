@@ -91,7 +91,7 @@ source(Ref, _Whole, Streams) -> [self(), Ref, Streams].
 %% Nothing to be asked for on the way.
 at_once(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
     case py_async:loop(Pool) of
-        {ok, Loop} -> result(py_async:await_key(Loop, ?OP_ASYNC, Flags, Payload, Timeout));
+        {ok, Loop} -> result(py_call:sync(Loop, ?OP_ASYNC, Flags, Payload, Timeout));
         {error, _} = Error -> Error
     end.
 
@@ -99,7 +99,7 @@ submit(Ref, Payload, Body, Caller, #{pool := Pool, flags := Flags, timeout := Ti
     Slot = py_call:slot(),
     case py_async:loop(Pool) of
         {ok, Loop} ->
-            case py_nif:loop_submit(Slot, Ref, Loop, ?OP_ASYNC, Flags, Payload) of
+            case py_nif:submit(Slot, Loop, Ref, ?OP_ASYNC, Flags, Payload) of
                 Job when is_integer(Job) ->
                     Run = #run{ref = Ref, slot = Slot, job = Job, body = Body, caller = Caller},
                     serve(streams(Options, Run), Timeout);

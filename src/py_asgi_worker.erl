@@ -68,7 +68,7 @@ init({Server, Number, Fd, Share, #{mode := Mode, app := App} = Options}) ->
     {ok, Payload} = py_call:payload(?PYTHON, work, Args, #{}),
     case place(Mode) of
         {ok, Place, Loop} ->
-            Job = py_async:spawn(Loop, self(), ?OP_ASYNC, ?FLAG_TRACEBACK, Payload),
+            Job = py_call:spawn(self(), async_result, Loop, ?OP_ASYNC, ?FLAG_TRACEBACK, Payload),
             {ok, #state{server = Server, number = Number, mode = Mode, place = Place, job = Job}};
         {error, Reason} ->
             {stop, {shutdown, Reason}}

@@ -3,8 +3,8 @@
 %% Process: the caller's own.
 -module(py_async).
 
--export([call/5, run/5, cast/4, spawn/5, post/5, submit/7, gather/2, collect/5]).
--export([loop/1, await_key/5, deadline/1, left/1]).
+-export([call/5, run/5, cast/4, post/5, submit/7, gather/2, collect/5]).
+-export([loop/1, deadline/1, left/1]).
 
 -include("py_nif.hrl").
 
@@ -18,7 +18,7 @@
     reference().
 call(M, F, A, Kw, Opts) when Opts =:= #{} ->
     case {py_call:payload(M, F, A, Kw), py_event_loop_pool:get_loop()} of
-        {{ok, Payload}, {ok, Loop}} -> spawn(Loop, self(), ?OP_ASYNC, py_about:flags(), Payload);
+        {{ok, Payload}, {ok, Loop}} -> py_call:spawn(self(), async_result, Loop, ?OP_ASYNC, py_about:flags(), Payload);
         {{ok, _}, Error} -> refused(self(), Error);
         {Error, _} -> refused(self(), Error)
     end;
@@ -28,7 +28,7 @@ call(M, F, A, Kw, Opts) ->
         Flags = Wishes bor py_deadline:flag(Limit),
         Ref =
             case place(Pool) of
-                {ok, Loop} -> spawn(Loop, To, ?OP_ASYNC, Flags, Payload);
+                {ok, Loop} -> py_call:spawn(To, async_result, Loop, ?OP_ASYNC, Flags, Payload);
                 {pool, Pool} -> py_call:spawn(To, async_result, Pool, ?OP_ASYNC, Flags, Payload);
                 {error, _} = Error -> refused(To, Error)
             end,
@@ -70,24 +70,13 @@ loop(Pool) ->
         Place -> Place
     end.
 
--spec spawn(py_nif:event_loop(), pid(), py_nif:op(), py_nif:flags(), py_nif:payload()) ->
-    py_nif:job_ref().
-spawn(Loop, To, Op, Flags, Payload) ->
-    case py_nif:loop_spawn(py_call:slot(), To, async_result, Loop, Op, Flags, Payload) of
-        {ok, Ref} ->
-            Ref;
-        {Refusal, Ref} ->
-            _ = To ! {async_result, Ref, {error, py_call:refused(Refusal)}},
-            Ref
-    end.
-
 %% `{async_result, Name, Answer}' will come to `To'. The task ends with the caller.
 -spec post(Where, pid(), Name :: term(), py_nif:op(), py_nif:payload()) ->
     ok | {error, py_error:reason()}
 when
     Where :: py_nif:event_loop() | default.
 post(Where, To, Name, Op, Payload) ->
-    case py_nif:post(py_call:slot(), To, Name, Where, Op, py_about:flags(), Payload) of
+    case py_nif:submit(py_call:slot(), Where, {named, To, Name}, Op, py_about:flags(), Payload) of
         ok -> ok;
         Refusal -> {error, py_call:refused(Refusal)}
     end.
@@ -135,7 +124,7 @@ sync(Op, M, F, A, Kw, Opts) ->
         {{ok, Payload}, {ok, #{flags := Flags} = Options}} ->
             py_request:or_main(Options, fun(Pool, Timeout) ->
                 case place(Pool) of
-                    {ok, Loop} -> await_key(Loop, Op, Flags, Payload, Timeout);
+                    {ok, Loop} -> py_call:sync(Loop, Op, Flags, Payload, Timeout);
                     {pool, Pool} -> py_call:sync(Pool, Op, Flags, Payload, Timeout);
                     {error, _} = Error -> Error
                 end
@@ -149,44 +138,14 @@ sync(Op, M, F, A, Kw, Opts) ->
 family(?OP_ASYNC) -> loop_run;
 family(?OP_ASYNC_COLLECT) -> stream.
 
-%% Submits, and waits for the answer.
--spec await_key(py_nif:event_loop(), py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
-    {ok, term()} | {error, py_error:reason()}.
-await_key(Loop, Op, Flags, Payload, Timeout) ->
-    Slot = py_call:slot(),
-    %% Made in the function of its receive: the wait skips the rest of the mailbox.
-    Key = make_ref(),
-    case py_nif:loop_submit(Slot, Key, Loop, Op, Flags, Payload) of
-        Job when is_integer(Job) ->
-            ok = py_nif:linger(Slot, Job),
-            receive
-                {Key, Answer} -> py_call:decode(Answer)
-            after Timeout ->
-                %% I4: once cancel/2 has returned, no answer for Key can be sent any more.
-                ok = py_nif:cancel(Slot, Job),
-                receive
-                    {Key, Answer} -> py_call:decode(Answer)
-                after 0 -> {error, timeout}
-                end
-            end;
-        Refusal ->
-            {error, py_call:refused(Refusal)}
-    end.
-
 %% Nobody waits; a failure is logged.
 -spec cast(py_call:name(), py_call:name(), [term()], py_call:kwargs()) ->
     ok | {error, py_error:reason()}.
 cast(M, F, A, Kw) ->
     case {py_call:payload(M, F, A, Kw), py_event_loop_pool:get_loop()} of
-        {{ok, Payload}, {ok, Loop}} ->
-            case py_nif:loop_cast(py_call:slot(), Loop, ?OP_ASYNC, py_about:flags(), Payload) of
-                ok -> ok;
-                Refusal -> {error, py_call:refused(Refusal)}
-            end;
-        {{ok, _}, Error} ->
-            Error;
-        {Error, _} ->
-            Error
+        {{ok, Payload}, {ok, Loop}} -> py_call:cast(Loop, ?OP_ASYNC, py_about:flags(), Payload, infinity);
+        {{ok, _}, Error} -> Error;
+        {Error, _} -> Error
     end.
 
 %% All calls at once; their values in order, or every failure by the number of its call.

@@ -65,13 +65,13 @@ keep(Slot, Pool) ->
     ok.
 
 %% Runs a job and waits for its answer.
--spec sync(py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
+-spec sync(py_nif:place(), py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
     answer().
-sync(Pool, Op, Flags, Payload, Timeout) ->
+sync(Place, Op, Flags, Payload, Timeout) ->
     {_Self, Slot, Bound} = own(),
     %% Made in the function of its receive: the wait skips the rest of the mailbox.
     Key = make_ref(),
-    case py_nif:submit(Slot, Key, choose(Pool, Bound), Op, Flags, Payload) of
+    case py_nif:submit(Slot, choose(Place, Bound), Key, Op, Flags, Payload) of
         Job when is_integer(Job) ->
             receive
                 {Key, Answer} -> decode(Answer)
@@ -101,7 +101,7 @@ tell(shut_out) ->
     ).
 
 choose(default, Bound) -> Bound;
-choose(Pool, _Bound) -> Pool.
+choose(Place, _Bound) -> Place.
 
 %% A tuple is the answer itself; a binary is its encoding.
 -spec decode(ok | tuple() | binary()) -> answer().
@@ -121,34 +121,36 @@ refused(not_running) -> not_running;
 refused(context_died) -> {context_died, stopped}.
 
 %% `{Tag, Ref, Answer}' comes to `To', also when the job is refused.
--spec spawn(pid(), atom(), py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload()) ->
+-spec spawn(pid(), atom(), py_nif:place(), py_nif:op(), py_nif:flags(), py_nif:payload()) ->
     py_nif:job_ref().
-spawn(To, Tag, Pool, Op, Flags, Payload) ->
+spawn(To, Tag, Place, Op, Flags, Payload) ->
     {_Self, Slot, Bound} = own(),
-    spawn(Slot, To, Tag, choose(Pool, Bound), Op, Flags, Payload).
+    spawn(Slot, To, Tag, choose(Place, Bound), Op, Flags, Payload).
 
 %% The same for another process, which must not submit anything itself meanwhile: a slot lists the jobs
 %% in their order.
--spec spawn(Slot, pid(), atom(), py_nif:pool() | default, py_nif:op(), py_nif:flags(), Payload) ->
+-spec spawn(Slot, pid(), atom(), py_nif:place(), py_nif:op(), py_nif:flags(), Payload) ->
     py_nif:job_ref()
 when
     Slot :: py_nif:slot(), Payload :: py_nif:payload().
-spawn(Slot, To, Tag, Pool, Op, Flags, Payload) ->
-    case py_nif:spawn(Slot, To, Tag, Pool, Op, Flags, Payload) of
-        {ok, Ref} ->
+spawn(Slot, To, Tag, Place, Op, Flags, Payload) ->
+    case py_nif:submit(Slot, Place, {Tag, To}, Op, Flags, Payload) of
+        Ref when is_reference(Ref) ->
             Ref;
-        {Refusal, Ref} ->
+        Refusal ->
+            Ref = make_ref(),
             _ = To ! {Tag, Ref, {error, refused(Refusal)}},
             Ref
     end.
 
--spec cast(py_nif:pool() | default, py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
+-spec cast(py_nif:place(), py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->
     ok | {error, py_error:reason()}.
-cast(Pool, Op, Flags, Payload, Limit) ->
+cast(Place, Op, Flags, Payload, Limit) ->
     {_Self, Slot, Bound} = own(),
-    case py_nif:cast(Slot, choose(Pool, Bound), Op, Flags bor py_deadline:flag(Limit), Payload) of
-        {ok, Ref} -> py_deadline:set(Ref, Limit);
-        {Refusal, _Ref} -> {error, refused(Refusal)}
+    case py_nif:submit(Slot, choose(Place, Bound), none, Op, Flags bor py_deadline:flag(Limit), Payload) of
+        ok -> ok;
+        Ref when is_reference(Ref) -> py_deadline:set(Ref, Limit);
+        Refusal -> {error, refused(Refusal)}
     end.
 
 -spec stream(pid(), non_neg_integer(), py_nif:pool() | default, py_nif:op(), py_nif:flags(), Payload) ->
@@ -157,9 +159,9 @@ when
     Payload :: py_nif:payload().
 stream(To, Window, Pool, Op, Flags, Payload) ->
     {_Self, Slot, Bound} = own(),
-    case py_nif:stream(Slot, To, Window, choose(Pool, Bound), Op, Flags, Payload) of
-        {ok, Ref} -> {ok, Ref};
-        {Refusal, _Ref} -> {error, refused(Refusal)}
+    case py_nif:submit(Slot, choose(Pool, Bound), {stream, To, Window}, Op, Flags, Payload) of
+        Ref when is_reference(Ref) -> {ok, Ref};
+        Refusal -> {error, refused(Refusal)}
     end.
 
 %% Waits for the message of a spawned job; past the time the job is cancelled and no message stays.

@@ -75,7 +75,7 @@ begin_async(Loop, #{module := M, func := F} = Request) ->
                 {error, _} = Error -> Error
             end;
         {{ok, Payload}, {ok, Found}, #{}} ->
-            {ok, py_async:spawn(Found, To, ?OP_ASYNC, py_about:flags(), Payload)};
+            {ok, py_call:spawn(To, async_result, Found, ?OP_ASYNC, py_about:flags(), Payload)};
         {{error, _} = Error, _, #{}} ->
             Error;
         {_, {error, _} = Error, #{}} ->

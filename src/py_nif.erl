@@ -11,9 +11,9 @@
 -export([pool_interrupt/1, worker_is_down/1]).
 -export([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -export([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
--export([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2]).
--export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
--export([loop_spawn/7, loop_cast/5, post/7, linger/2, submit_call/6, submit_coroutine/6]).
+-export([submit/6, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2, linger/2]).
+-export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1]).
+-export([submit_call/6, submit_coroutine/6]).
 -export([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
 -export([executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1]).
 -export([callback_reply/6, callback_refuse/2, is_object_ref/1]).
@@ -28,6 +28,7 @@
 -export([close_test_fd/1]).
 
 -export_type([raw_loop/0, event_id/0, event_loop/0]).
+-export_type([place/0, reply/0]).
 -export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 -export_type([dag_graph/0, dag_run/0, dag_limit/0, dag_opts/0]).
 -export_type([server_option/0]).
@@ -39,9 +40,8 @@
 -nifs([pool_interrupt/1, worker_is_down/1]).
 -nifs([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
 -nifs([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
--nifs([submit/6, spawn/7, cast/5, stream/7, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2]).
--nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1, loop_submit/6]).
--nifs([loop_spawn/7, loop_cast/5, post/7, linger/2]).
+-nifs([submit/6, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2, linger/2]).
+-nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1]).
 -nifs([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
 -nifs([executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1]).
 -nifs([callback_reply/6, callback_refuse/2, is_object_ref/1]).
@@ -80,6 +80,20 @@
 -type submitted() :: ok | {error, py_error:reason()}.
 -type posix() :: {error, {posix, atom()}}.
 -type gone() :: {error, not_running}.
+%% A loop gives to its pool what is no coroutine function. `default' is the main pool.
+-type place() :: pool() | event_loop() | default.
+%% Where the answer goes, and what `submit' gives for it:
+-type reply() ::
+    %% to the caller, as `{Key, Answer}', and `submit' gives the number of the job; or, from a pool, the answer itself
+    (Key :: reference())
+    %% `{Tag, Ref, Answer}' to a process; `submit' gives the `Ref'
+    | {Tag :: atom(), To :: pid()}
+    %% `{async_result, Name, Answer}' to a process; `ok'
+    | {named, To :: pid(), Name :: term()}
+    %% `{py_stream, Ref, _}' to a process, at most so many ahead of it (0: no bound); `Ref'
+    | {stream, To :: pid(), Window :: non_neg_integer()}
+    %% to the log, if it is an error; `ok', or a reference if `?FLAG_TIMED' is set
+    | none.
 %% The bytes, with the terms that they encode: those keep the objects that the bytes name until a job has them.
 -type payload() :: binary() | [binary()] | {binary() | [binary()], term()}.
 -type refusal() :: overload | not_running | context_died.
@@ -247,21 +261,10 @@ worker_is_down(_Worker) -> ?NOT_LOADED.
 -spec worker_retire(worker()) -> ok.
 worker_retire(_Worker) -> ?NOT_LOADED.
 
--spec submit(slot(), Key :: reference(), pool() | default, op(), flags(), payload()) ->
-    JobId :: pos_integer() | refusal() | Answer :: binary() | tuple() | ok.
-submit(_Slot, _Key, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
-
--spec spawn(slot(), To :: pid(), Tag :: atom(), pool() | default, op(), flags(), payload()) ->
-    {ok | refusal(), job_ref()}.
-spawn(_Slot, _To, _Tag, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
-
--spec cast(slot(), pool() | default, op(), flags(), payload()) -> {ok | refusal(), job_ref()}.
-cast(_Slot, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
-
-%% A window of 0: none.
--spec stream(slot(), pid(), non_neg_integer(), pool() | default, op(), flags(), payload()) ->
-    {ok | refusal(), job_ref()}.
-stream(_Slot, _To, _Window, _Pool, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
+%% What comes back says `reply()'; or it is the reason why the job was not taken.
+-spec submit(slot(), place(), reply(), op(), flags(), payload()) ->
+    (JobId :: pos_integer()) | (Answer :: binary() | tuple()) | job_ref() | ok | refusal().
+submit(_Slot, _Place, _Reply, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
 
 %% After it returned nothing is sent for the job. `shut_out', once: for seconds now a thread has kept the
 %% lock of an interpreter, so that nothing can run there.
@@ -305,21 +308,6 @@ loop_close(_EventLoop) -> ?NOT_LOADED.
 -spec loop_info(event_loop()) -> {N, N, N} when N :: non_neg_integer().
 loop_info(_EventLoop) -> ?NOT_LOADED.
 
--spec loop_submit(slot(), Key :: term(), event_loop(), op(), flags(), payload()) ->
-    JobId :: pos_integer() | refusal().
-loop_submit(_Slot, _Key, _EventLoop, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
-
--spec loop_spawn(slot(), To :: pid(), Tag :: atom(), event_loop(), op(), flags(), payload()) ->
-    {ok | refusal(), job_ref()}.
-loop_spawn(_Slot, _To, _Tag, _EventLoop, _Op, _Flags, _Payload) -> ?NOT_LOADED({not_running, make_ref()}).
-
--spec loop_cast(slot(), event_loop(), op(), flags(), payload()) -> ok | refusal().
-loop_cast(_Slot, _EventLoop, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
-
-%% `{async_result, Name, Answer}' will come to `To'.
--spec post(slot(), pid(), term(), event_loop() | default, op(), flags(), payload()) -> ok | refusal().
-post(_Slot, _To, _Name, _Place, _Op, _Flags, _Payload) -> ?NOT_LOADED(not_running).
-
 %% Called by a worker; `{async_result, Id, Answer}' goes to the process.
 -spec submit_call(any_loop(), event_id(), pid(), name(), name(), given()) -> submitted().
 submit_call(Loop, Id, Pid, M, F, Given) -> py_async:submit(?OP_CALL, Loop, Id, Pid, M, F, Given).
@@ -345,9 +333,9 @@ gather_close(_Gather) -> ?NOT_LOADED.
 -spec gather_cancel(gather()) -> boolean().
 gather_cancel(_Gather) -> ?NOT_LOADED.
 
-%% Looks for the message of a job for some microseconds, where it has come that quickly of late.
--spec linger(slot(), JobId :: pos_integer() | job_ref()) -> ok.
-linger(_Slot, _Job) -> ?NOT_LOADED(ok).
+%% Looks for the message of a job that was spawned for some microseconds, where it has come that quickly of late.
+-spec linger(slot(), job_ref()) -> ok.
+linger(_Slot, _Reference) -> ?NOT_LOADED(ok).
 
 %% The calling process is free for its first callback.
 -spec executor_ready(slot()) -> ok.

@@ -50,7 +50,7 @@ dirty() ->
 every_native_function_is_in_a_test_or_on_a_dirty_scheduler(_Config) ->
     Native = [Name || {Name, _Arity} <- native()],
     ?assert(length(Native) > 70),
-    Tested = lists:append(maps:keys(functions())),
+    Tested = lists:usort(lists:append([names(Key) || Key <- maps:keys(functions())])),
     ?assertEqual([], Native -- (Tested ++ dirty())),
     ?assertEqual([], (Tested ++ dirty()) -- Native).
 
@@ -65,11 +65,15 @@ every_function_on_a_normal_scheduler_returns_at_once(_Config) ->
     ok = flush(),
     Normal = [{Name, Arity} || {Name, Arity} <- native(), not lists:member(Name, dirty())],
     ok = timed(Normal),
-    Rounds = fun(_, Function) -> [py_test:in_process(Function) || _ <- lists:seq(1, ?ROUNDS)] end,
-    _ = py_test:holding_gil(fun() -> maps:foreach(Rounds, Functions) end),
-    Best = [{Name, best(Name, Arity)} || {Name, Arity} <- Normal],
+    Rounds = fun({Key, Function}) ->
+        Timed = [Native || {Name, _} = Native <- Normal, lists:member(Name, names(Key))],
+        _ = [1 = erlang:trace_pattern({py_nif, Name, Arity}, restart, [call_time]) || {Name, Arity} <- Timed],
+        _ = [py_test:in_process(Function) || _ <- lists:seq(1, ?ROUNDS)],
+        [{Key, Name, best(Name, Arity)} || {Name, Arity} <- Timed]
+    end,
+    Best = py_test:holding_gil(fun() -> lists:append(lists:map(Rounds, maps:to_list(Functions))) end),
     ok = untimed(),
-    ?assertEqual([], [Slow || {_, Time} = Slow <- Best, Time > ?LIMIT]),
+    ?assertEqual([], [Slow || {_, _, Time} = Slow <- Best, Time > ?LIMIT]),
     %% Without a GIL the streams that are cancelled here have begun.
     py:execution_mode() =:= free_threaded orelse ok =:= py_test:nothing_waits().
 
@@ -78,6 +82,9 @@ flush() ->
         _ -> flush()
     after 0 -> ok
     end.
+
+%% The functions of a key, without what tells it from others with the same functions.
+names(Key) -> [Name || Name <- Key, is_atom(Name)].
 
 %% The node itself times each of them, in every process that starts from now on.
 timed(Functions) ->
@@ -135,26 +142,25 @@ of_calls() ->
         [slot_new, slot_about] => fun() ->
             ok = py_nif:slot_about(py_nif:slot_new(group_leader()), term_to_binary({<<>>, self()}))
         end,
-        [submit, linger, cancel] => fun() ->
+        ["for its answer", submit, cancel] => fun() ->
             Slot = py_call:slot(),
-            Job = py_nif:submit(Slot, make_ref(), default, ?OP_CALL, 0, Payload),
+            Job = py_nif:submit(Slot, default, make_ref(), ?OP_CALL, 0, Payload),
             case is_integer(Job) of
-                true ->
-                    ok = py_nif:linger(Slot, Job),
-                    ok = py_nif:cancel(Slot, Job);
-                false ->
-                    ok
+                true -> ok = py_nif:cancel(Slot, Job);
+                false -> ok
             end
         end,
-        [spawn, cancel_ref] => fun() ->
-            {ok, Ref} = py_nif:spawn(py_call:slot(), nobody(), py_response, default, ?OP_CALL, 0, Payload),
+        ["for a message", submit, linger, cancel_ref] => fun() ->
+            Slot = py_call:slot(),
+            Ref = py_nif:submit(Slot, default, {py_response, nobody()}, ?OP_CALL, 0, Payload),
+            ok = py_nif:linger(Slot, Ref),
             ok = py_nif:cancel_ref(Ref)
         end,
-        [cast, deadline_set] => fun() ->
-            {ok, Ref} = py_nif:cast(py_call:slot(), default, ?OP_CALL, ?FLAG_TIMED, Payload),
+        ["for nothing", submit, deadline_set] => fun() ->
+            Ref = py_nif:submit(py_call:slot(), default, none, ?OP_CALL, ?FLAG_TIMED, Payload),
             ok = py_nif:deadline_set(Ref, 60_000, none, none)
         end,
-        [stream, stream_ack] => fun() ->
+        ["for a stream", submit, stream_ack] => fun() ->
             {ok, Ref} = py:stream_start(builtins, range, [3], #{}, #{window => 1}),
             ok = py:stream_ack(Ref, 1),
             ok = py:stream_cancel(Ref)
@@ -231,17 +237,21 @@ of_loops() ->
             end)
         end,
         [loop_info] => fun() -> {_, _, _} = py_nif:loop_info(Loop) end,
-        [loop_submit] => fun() ->
+        ["to a loop, for its answer", submit] => fun() ->
             Slot = py_call:slot(),
-            Job = py_nif:loop_submit(Slot, make_ref(), Loop, ?OP_ASYNC, 0, Payload),
+            Job = py_nif:submit(Slot, Loop, make_ref(), ?OP_ASYNC, 0, Payload),
             ok = py_nif:cancel(Slot, Job)
         end,
-        [loop_spawn] => fun() ->
-            {ok, Ref} = py_nif:loop_spawn(py_call:slot(), nobody(), py_response, Loop, ?OP_ASYNC, 0, Payload),
+        ["to a loop, for a message", submit] => fun() ->
+            Ref = py_nif:submit(py_call:slot(), Loop, {py_response, nobody()}, ?OP_ASYNC, 0, Payload),
             ok = py_nif:cancel_ref(Ref)
         end,
-        [loop_cast] => fun() -> ok = py_nif:loop_cast(py_call:slot(), Loop, ?OP_ASYNC, 0, Payload) end,
-        [post] => fun() -> ok = py_nif:post(py_call:slot(), nobody(), 1, Loop, ?OP_ASYNC, 0, Payload) end,
+        ["to a loop, for nothing", submit] => fun() ->
+            ok = py_nif:submit(py_call:slot(), Loop, none, ?OP_ASYNC, 0, Payload)
+        end,
+        ["to a loop, for a message with a name", submit] => fun() ->
+            ok = py_nif:submit(py_call:slot(), Loop, {named, nobody(), 1}, ?OP_ASYNC, 0, Payload)
+        end,
         [gather_new, gather_submit, gather_close, gather_cancel] => fun() ->
             py_test:in_process(fun() ->
                 Gather = gather(Loop, Payload),
@@ -351,7 +361,7 @@ the_end_of_owners_keeps_no_scheduler(_Config) ->
             ok = py_nif:pool_add_loop(Pool, 10),
             {Pool, py_nif:worker_start(Pool)}
         end,
-        fun() -> py_nif:loop_spawn(py_call:slot(), self(), py_response, Loop, ?OP_ASYNC, 0, Payload) end
+        fun() -> py_nif:submit(py_call:slot(), Loop, {py_response, self()}, ?OP_ASYNC, 0, Payload) end
     ],
     Longest = py_test:holding_gil(fun() ->
         Pulses = [pulse(N) || N <- lists:seq(1, erlang:system_info(schedulers_online))],

@@ -32,7 +32,7 @@ mod nifs;
 mod serve;
 mod start;
 
-pub use nifs::{LoopRef, interrupt_tasks, is_open, loop_of, of_resource};
+pub use nifs::{LoopRef, interrupt_tasks, is_open, linger_for, loop_of, of_resource};
 pub use start::task_over;
 
 /// Tasks that wait, per place in the queue: what is suspended costs memory only.

@@ -10,7 +10,9 @@ use rustler::types::atom::Atom;
 use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
 
 use crate::atoms;
+use crate::callback;
 use crate::event_loop::{self, Loop};
+use crate::given::Given;
 use crate::here::Thread;
 use crate::job::{Flags, Job, Name, Op, Order, Reply, TicketRef};
 use crate::pool::Pool;
@@ -29,65 +31,146 @@ const MOST_NESTED: usize = if pyrt::BUILT_FOR.1 == 12 {
     usize::MAX
 };
 
-/// Whether a job may nest on the thread that waits for its caller's callback.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wait {
-    /// The caller waits for the answer, wherever it is made.
-    Yes,
-    No,
+/// Where a job goes.
+struct Place<'a> {
+    pool: Arc<Pool>,
+    /// Takes the job; the pool calls what is no coroutine function.
+    event_loop: Option<Arc<Loop>>,
+    /// The pool, if the caller named one.
+    named: Option<&'a PoolRef>,
 }
 
-/// Returns the answer if it was there at once. Else the job's number, and `{Key, Answer}` will come;
-/// or the atom that says why not.
+/// Where the answer shall go: `py_nif:reply()`.
+enum Wanted<'a> {
+    Key(Term<'a>),
+    Message { tag: Atom, to: LocalPid },
+    Named { to: LocalPid, name: Term<'a> },
+    Stream { to: LocalPid, window: u32 },
+    Nowhere,
+}
+
+/// Every job of Erlang's. Returns why not, or what `py_nif:reply()` says.
 #[rustler::nif]
 fn submit<'a>(
     env: Env<'a>,
     slot: ResourceArc<Slot>,
-    key: Term<'a>,
-    pool: Term<'a>,
+    place: Term<'a>,
+    reply: Term<'a>,
     op: u32,
     flags: u32,
     payload: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let default = pool.is_atom();
-    let Some(pool) = pool_of(pool) else {
+    let Some(place) = Place::of(place)? else {
         return Ok(atoms::not_running().encode(env));
     };
-    let mut job = order(slot, pool, op, flags)?;
+    let wanted = Wanted::of(reply)?;
+    let event_loop = place.event_loop.as_ref();
+    let mut job = order(slot, place.pool, op, flags)?;
     if !job.fill(payload) {
         return Err(rustler::Error::BadArg);
     }
-    job.reply = Reply::Key(job.env.copy(key));
-    let ticket = job.ticket.clone();
-    job.slot.remember(ticket.clone());
+    job.event_loop = event_loop.cloned();
+    let submitted = match wanted {
+        Wanted::Key(key) => {
+            job.reply = Reply::Key(job.env.copy(key));
+            match event_loop {
+                Some(event_loop) => await_task(env, job, event_loop),
+                None => call(env, job, place.named.is_none()),
+            }
+        }
+        Wanted::Message { tag, to } => spawn(env, job, event_loop, tag, to),
+        Wanted::Named { to, name } => {
+            job.reply = Reply::Message {
+                to,
+                tag: atoms::async_result(),
+                name: Name::Given {
+                    term: job.env.copy(name),
+                    _given: Given::new(name, &job.ticket),
+                },
+            };
+            job.slot.remember(job.ticket.clone());
+            admit(job, event_loop).map(|()| atoms::ok().encode(env))
+        }
+        Wanted::Stream { to, window } => {
+            if let Some(named) = &place.named {
+                job.event_loop = named.event_loop.get().map(event_loop::of_resource);
+            }
+            stream(env, job, event_loop, to, window)
+        }
+        Wanted::Nowhere => cast(env, job, event_loop),
+    };
+    Ok(submitted.unwrap_or_else(|refused| refusal(refused).encode(env)))
+}
+
+impl<'a> Place<'a> {
+    /// A pool, a loop, or any atom for the main pool. `None`: there is no application.
+    fn of(term: Term<'a>) -> NifResult<Option<Self>> {
+        if term.is_atom() {
+            return Ok(runtime::main_pool().map(|pool| Place {
+                pool,
+                event_loop: None,
+                named: None,
+            }));
+        }
+        if let Ok(named) = term.decode::<&PoolRef>() {
+            return Ok(Some(Place {
+                pool: named.pool.clone(),
+                event_loop: None,
+                named: Some(named),
+            }));
+        }
+        let event_loop = event_loop::loop_of(term).ok_or(rustler::Error::BadArg)?;
+        Ok(event_loop.workers().map(|pool| Place {
+            pool,
+            event_loop: Some(event_loop),
+            named: None,
+        }))
+    }
+}
+
+impl<'a> Wanted<'a> {
+    fn of(term: Term<'a>) -> NifResult<Self> {
+        if term.is_ref() {
+            return Ok(Wanted::Key(term));
+        }
+        if term.is_atom() {
+            return Ok(Wanted::Nowhere);
+        }
+        if let Ok((tag, to)) = term.decode() {
+            return Ok(Wanted::Message { tag, to });
+        }
+        let (kind, to, more): (Atom, LocalPid, Term<'a>) = term.decode()?;
+        if kind == atoms::stream() {
+            let window = more.decode()?;
+            return Ok(Wanted::Stream { to, window });
+        }
+        match kind == atoms::named() {
+            true => Ok(Wanted::Named { to, name: more }),
+            false => Err(rustler::Error::BadArg),
+        }
+    }
+}
+
+/// The answer if it is there at once. Else the job's number, and `{Key, Answer}` will come.
+fn call<'a>(env: Env<'a>, job: Box<Job>, default: bool) -> Result<Term<'a>, Refused> {
+    let (ticket, slot) = (job.ticket.clone(), job.slot.clone());
+    slot.remember(ticket.clone());
     // Somebody else's thread only where the caller did not name a pool; one of the named pool itself
     // always, for the others of that pool may all be waiting in the same way.
     let own = |thread: &Arc<Thread>| !job.pool.crew.is_single() && job.pool.has(thread);
-    let wait = if default || job.slot.nest().is_some_and(|thread| own(&thread)) {
-        Wait::Yes
-    } else {
-        Wait::No
-    };
-    let slot = job.slot.clone();
-    let nests = wait == Wait::Yes && slot.nest().is_some();
+    let nests = slot.nest().is_some_and(|thread| default || own(&thread));
     let looks = nests || job.pool.crew.is_looking();
     let meets = looks.then(|| slot.patience.take()).flatten();
     if meets.is_some() {
         ticket.meet.open();
     }
-    if let Err(refused) = admit(job, wait) {
-        return Ok(refusal(refused).encode(env));
-    }
+    enqueue(job, nests)?;
     if meets.is_none() && ticket.is_over() {
         // The thread that ran it took this scheduler's processor for so long: others have waited.
         rustler::schedule::consume_timeslice(env, 100);
     }
-    Ok(
-        match meets.and_then(|limit| meet(env, &ticket, &slot, limit)) {
-            Some(answer) => answer,
-            None => ticket.id().encode(env),
-        },
-    )
+    let met = meets.and_then(|limit| meet(env, &ticket, &slot, limit));
+    Ok(met.unwrap_or_else(|| ticket.id().encode(env)))
 }
 
 /// Waits a moment for the answer before the caller goes to sleep.
@@ -103,122 +186,82 @@ fn meet<'a>(env: Env<'a>, ticket: &Ticket, slot: &Slot, limit: Duration) -> Opti
     Some(answer)
 }
 
-/// `{Tag, Ref, Answer}` will come to `to`. Returns `{ok, Ref}` or `{Why, Ref}`.
-#[rustler::nif]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one argument per word of the request"
-)]
+/// The number of a task's job; `{Key, Answer}` will come.
+fn await_task<'a>(
+    env: Env<'a>,
+    job: Box<Job>,
+    event_loop: &Arc<Loop>,
+) -> Result<Term<'a>, Refused> {
+    let (ticket, slot) = (job.ticket.clone(), job.slot.clone());
+    slot.remember(ticket.clone());
+    post(job, event_loop)?;
+    callback::waits_for_loop(&slot, event_loop);
+    event_loop::linger_for(env, &slot, &ticket);
+    Ok(ticket.id().encode(env))
+}
+
+/// A reference, by which the answer will be known.
 fn spawn<'a>(
     env: Env<'a>,
-    slot: ResourceArc<Slot>,
-    to: LocalPid,
+    mut job: Box<Job>,
+    event_loop: Option<&Arc<Loop>>,
     tag: Atom,
-    pool: Term<'a>,
-    op: u32,
-    flags: u32,
-    payload: Term<'a>,
-) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
-    let _ = env;
-    let pool = pool_of(pool);
-    let Some(pool) = pool else {
-        return Ok((atoms::not_running(), dead_reference()));
-    };
-    let mut job = order(slot, pool, op, flags)?;
-    if !job.fill(payload) {
-        return Err(rustler::Error::BadArg);
-    }
-    let reference = ResourceArc::new(TicketRef {
-        ticket: job.ticket.clone(),
-        stream: None,
-    });
+    to: LocalPid,
+) -> Result<Term<'a>, Refused> {
+    let reference = reference(&job, None);
     job.reply = Reply::Message {
         to,
         tag,
         name: Name::Reference(reference.clone()),
     };
     job.slot.remember(job.ticket.clone());
-    Ok(match admit(job, Wait::No) {
-        Ok(()) => (atoms::ok(), reference),
-        Err(refused) => (refusal(refused), reference),
-    })
+    admit(job, event_loop)?;
+    Ok(reference.encode(env))
 }
 
-/// Nobody waits. Returns `{ok, Ref}` or `{Why, Ref}`.
-#[rustler::nif]
-fn cast<'a>(
-    slot: ResourceArc<Slot>,
-    pool: Term<'a>,
-    op: u32,
-    flags: u32,
-    payload: Term<'a>,
-) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
-    let Some(pool) = pool_of(pool) else {
-        return Ok((atoms::not_running(), dead_reference()));
-    };
-    let mut job = order(slot, pool, op, flags)?;
-    if !job.fill(payload) {
-        return Err(rustler::Error::BadArg);
-    }
-    job.reply = Reply::Nobody;
-    let reference = ResourceArc::new(TicketRef {
-        ticket: job.ticket.clone(),
-        stream: None,
-    });
-    // Not remembered by the slot: a cast outlives its caller.
-    Ok(match admit(job, Wait::No) {
-        Ok(()) => (atoms::ok(), reference),
-        Err(refused) => (refusal(refused), reference),
-    })
-}
-
-/// `{py_stream, Ref, _}` messages will come to `to`. `window`: 0 for none.
-#[rustler::nif]
+/// The same, for messages `{py_stream, Ref, _}`. `window`: 0 for none.
 fn stream<'a>(
-    slot: ResourceArc<Slot>,
+    env: Env<'a>,
+    mut job: Box<Job>,
+    event_loop: Option<&Arc<Loop>>,
     to: LocalPid,
     window: u32,
-    pool: Term<'a>,
-    op: u32,
-    flags: u32,
-    payload: Term<'a>,
-) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
-    let event_loop = loop_of(pool);
-    let Some(pool) = pool_of(pool) else {
-        return Ok((atoms::not_running(), dead_reference()));
-    };
-    let mut job = order(slot, pool, op, flags)?;
-    if !job.fill(payload) {
-        return Err(rustler::Error::BadArg);
-    }
-    job.event_loop = event_loop;
+) -> Result<Term<'a>, Refused> {
     let stream = Stream::new((window > 0).then_some(window));
-    let reference = ResourceArc::new(TicketRef {
-        ticket: job.ticket.clone(),
-        stream: Some(stream.clone()),
-    });
+    let reference = reference(&job, Some(stream.clone()));
     job.reply = Reply::Stream {
         to,
         stream: Running(stream),
         reference: reference.clone(),
     };
     job.slot.remember(job.ticket.clone());
-    Ok(match admit(job, Wait::No) {
-        Ok(()) => (atoms::ok(), reference),
-        Err(refused) => (refusal(refused), reference),
+    admit(job, event_loop)?;
+    Ok(reference.encode(env))
+}
+
+/// Nobody waits; a reference where there may be a deadline.
+fn cast<'a>(
+    env: Env<'a>,
+    job: Box<Job>,
+    event_loop: Option<&Arc<Loop>>,
+) -> Result<Term<'a>, Refused> {
+    // Not remembered by the slot: a cast outlives its caller.
+    let reference = job.flags.timed().then(|| reference(&job, None));
+    admit(job, event_loop)?;
+    Ok(match reference {
+        Some(reference) => reference.encode(env),
+        None => atoms::ok().encode(env),
     })
 }
 
-pub fn dead_reference() -> ResourceArc<TicketRef> {
-    let ticket = Ticket::new(false);
-    ticket.cancel();
+fn reference(job: &Job, stream: Option<Arc<Stream>>) -> ResourceArc<TicketRef> {
     ResourceArc::new(TicketRef {
-        ticket,
-        stream: None,
+        ticket: job.ticket.clone(),
+        stream,
     })
 }
 
-pub fn order(slot: ResourceArc<Slot>, pool: Arc<Pool>, op: u32, flags: u32) -> NifResult<Box<Job>> {
+fn order(slot: ResourceArc<Slot>, pool: Arc<Pool>, op: u32, flags: u32) -> NifResult<Box<Job>> {
     let op = Op::from_code(op).ok_or(rustler::Error::BadArg)?;
     let about = Flags(flags).about().then(|| slot.about()).flatten();
     let job = Job::new(Order {
@@ -242,20 +285,23 @@ pub fn pool_of(term: Term<'_>) -> Option<Arc<Pool>> {
     Some(pool.pool.clone())
 }
 
-/// The loop of a context.
-fn loop_of(term: Term<'_>) -> Option<Arc<Loop>> {
-    let pool: ResourceArc<PoolRef> = term.decode().ok()?;
-    pool.event_loop.get().map(event_loop::of_resource)
+fn admit(job: Box<Job>, event_loop: Option<&Arc<Loop>>) -> Result<(), Refused> {
+    match event_loop {
+        Some(event_loop) => post(job, event_loop),
+        None => enqueue(job, false),
+    }
 }
 
-/// Queues a job whose answer nobody waits for in the NIF.
-pub fn enqueue(job: Box<Job>) -> Result<(), Refused> {
-    admit(job, Wait::No)
-}
-
-fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {
+/// To a loop.
+fn post(mut job: Box<Job>, event_loop: &Arc<Loop>) -> Result<(), Refused> {
     job.decodes = Some(job.pool.interp.exported.decodes());
-    if wait == Wait::Yes {
+    event_loop.push(job).map_err(given_back)
+}
+
+/// To the job's pool; or, if it may nest, to the thread that waits for its caller's callback.
+fn enqueue(mut job: Box<Job>, nests: bool) -> Result<(), Refused> {
+    job.decodes = Some(job.pool.interp.exported.decodes());
+    if nests {
         // The caller runs a callback of a thread that waits: nowhere else is sure to be free.
         let slot = job.slot.clone();
         job = match slot.nest_job(job, MOST_NESTED) {
@@ -264,14 +310,13 @@ fn admit(mut job: Box<Job>, wait: Wait) -> Result<(), Refused> {
         };
     }
     let pool = job.pool.clone();
-    match pool.push(job) {
-        Ok(()) => Ok(()),
-        Err((job, refused)) => {
-            job.ticket.cancel();
-            job.recycle();
-            Err(refused)
-        }
-    }
+    pool.push(job).map_err(given_back)
+}
+
+fn given_back((job, refused): (Box<Job>, Refused)) -> Refused {
+    job.ticket.cancel();
+    job.recycle();
+    refused
 }
 
 pub fn refusal(refused: Refused) -> Atom {

@@ -4,17 +4,15 @@
 
 use std::sync::Arc;
 
-use crew::Refused;
 use rustler::types::atom::Atom;
 use rustler::{Encoder, Env, LocalPid, Monitor, NifResult, Resource, ResourceArc, Term};
 
 use super::beam::{self, Beam};
 use super::{Loop, Place};
-use crate::given::Given;
-use crate::job::{Job, Name, Reply, TicketRef};
+use crate::job::TicketRef;
 use crate::resource::PoolRef;
 use crate::slot::Slot;
-use crate::submit::{dead_reference, enqueue, order, refusal};
+use crate::ticket::Ticket;
 use crate::{atoms, callback, runtime, watch};
 
 /// A loop; closed when the process that made it is gone.
@@ -44,7 +42,7 @@ pub fn of_resource(resource: &ResourceArc<LoopRef>) -> Arc<Loop> {
 
 /// The loop that a term names, if it names one.
 pub fn loop_of(term: Term<'_>) -> Option<Arc<Loop>> {
-    let named: ResourceArc<LoopRef> = term.decode().ok()?;
+    let named: &LoopRef = term.decode().ok()?;
     Some(named.event_loop.clone())
 }
 
@@ -130,178 +128,27 @@ fn loop_info(event_loop: ResourceArc<LoopRef>) -> (usize, usize, u64) {
     event_loop.event_loop.counts()
 }
 
-/// `{Key, Answer}` will come. Returns the job's number, or the atom that says why not.
+/// Looks a moment for the message of a job that was spawned, where messages have come that quickly of late.
 #[rustler::nif]
-fn loop_submit<'a>(
-    env: Env<'a>,
-    slot: ResourceArc<Slot>,
-    key: Term<'a>,
-    event_loop: &'a LoopRef,
-    op: u32,
-    flags: u32,
-    payload: Term<'a>,
-) -> NifResult<Term<'a>> {
-    let Some(mut job) = prepare(slot, event_loop, op, flags, payload)? else {
-        return Ok(atoms::not_running().encode(env));
-    };
-    job.reply = Reply::Key(job.env.copy(key));
-    let (ticket, slot) = (job.ticket.clone(), job.slot.clone());
-    Ok(match admit(job, Some(&event_loop.event_loop)) {
-        Ok(()) => {
-            callback::waits_for_loop(&slot, &event_loop.event_loop);
-            ticket.id().encode(env)
-        }
-        Err(refused) => refusal(refused).encode(env),
-    })
-}
-
-/// `{Tag, Ref, Answer}` will come to `to`. Returns `{ok, Ref}` or `{Why, Ref}`.
-#[rustler::nif]
-fn loop_spawn<'a>(
-    slot: ResourceArc<Slot>,
-    to: LocalPid,
-    tag: Atom,
-    event_loop: &'a LoopRef,
-    op: u32,
-    flags: u32,
-    payload: Term<'a>,
-) -> NifResult<(Atom, ResourceArc<TicketRef>)> {
-    let Some(mut job) = prepare(slot, event_loop, op, flags, payload)? else {
-        return Ok((atoms::not_running(), dead_reference()));
-    };
-    let reference = ResourceArc::new(TicketRef {
-        ticket: job.ticket.clone(),
-        stream: None,
-    });
-    job.reply = Reply::Message {
-        to,
-        tag,
-        name: Name::Reference(reference.clone()),
-    };
-    Ok(match admit(job, Some(&event_loop.event_loop)) {
-        Ok(()) => (atoms::ok(), reference),
-        Err(refused) => (refusal(refused), reference),
-    })
-}
-
-/// Nobody waits. Returns `ok` or why not.
-#[rustler::nif]
-fn loop_cast<'a>(
-    slot: ResourceArc<Slot>,
-    event_loop: &'a LoopRef,
-    op: u32,
-    flags: u32,
-    payload: Term<'a>,
-) -> NifResult<Atom> {
-    let Some(mut job) = prepare(slot, event_loop, op, flags, payload)? else {
-        return Ok(atoms::not_running());
-    };
-    job.reply = Reply::Nobody;
-    Ok(match push(job, Some(&event_loop.event_loop)) {
-        Ok(()) => atoms::ok(),
-        Err(refused) => refusal(refused),
-    })
-}
-
-/// `{async_result, Name, Answer}` will come to `to`. An atom as the place is the main pool.
-#[rustler::nif]
-fn post<'a>(
-    slot: ResourceArc<Slot>,
-    to: LocalPid,
-    name: Term<'a>,
-    place: Term<'a>,
-    op: u32,
-    flags: u32,
-    payload: Term<'a>,
-) -> NifResult<Atom> {
-    let event_loop = match place.is_atom() {
-        true => None,
-        false => Some(of_resource(&place.decode()?)),
-    };
-    let pool = match &event_loop {
-        Some(event_loop) => event_loop.workers(),
-        None => runtime::main_pool(),
-    };
-    let Some(pool) = pool else {
-        return Ok(atoms::not_running());
-    };
-    let mut job = order(slot, pool, op, flags)?;
-    if !job.fill(payload) {
-        return Err(rustler::Error::BadArg);
-    }
-    job.event_loop = event_loop.clone();
-    job.reply = Reply::Message {
-        to,
-        tag: atoms::async_result(),
-        name: Name::Given {
-            term: job.env.copy(name),
-            _given: Given::new(name, &job.ticket),
-        },
-    };
-    Ok(match admit(job, event_loop.as_ref()) {
-        Ok(()) => atoms::ok(),
-        Err(refused) => refusal(refused),
-    })
-}
-
-/// Looks a moment for the message of a job, where messages have come that quickly of late.
-#[rustler::nif]
-fn linger<'a>(env: Env<'a>, slot: &'a Slot, job: Term<'a>) -> Atom {
-    let ticket = match job.decode::<&TicketRef>() {
-        Ok(reference) => Some(reference.ticket.clone()),
-        Err(_) => job.decode().ok().and_then(|id| slot.job(id)),
-    };
-    let Some(ticket) = ticket.filter(|ticket| !ticket.is_over()) else {
-        return atoms::ok();
+fn linger<'a>(env: Env<'a>, slot: &'a Slot, reference: Term<'a>) -> Atom {
+    let ticket = match reference.decode::<&TicketRef>() {
+        Ok(reference) if !reference.ticket.is_over() => &reference.ticket,
+        _ => return atoms::ok(),
     };
     if slot.runs_callback()
         && let Some(event_loop) = ticket.event_loop()
     {
         callback::waits_for_loop(slot, &event_loop);
     }
+    linger_for(env, slot, ticket);
+    atoms::ok()
+}
+
+pub fn linger_for(env: Env<'_>, slot: &Slot, ticket: &Ticket) {
     if slot.company.is_small()
         && let Some(limit) = slot.linger.take()
     {
         slot.linger.learn(crew::spin(limit, || ticket.is_over()));
         rustler::schedule::consume_timeslice(env, 1);
     }
-    atoms::ok()
-}
-
-/// A job for a loop. Without workers there is no application.
-fn prepare(
-    slot: ResourceArc<Slot>,
-    event_loop: &LoopRef,
-    op: u32,
-    flags: u32,
-    payload: Term<'_>,
-) -> NifResult<Option<Box<Job>>> {
-    let Some(pool) = event_loop.event_loop.workers() else {
-        return Ok(None);
-    };
-    let mut job = order(slot, pool, op, flags)?;
-    if !job.fill(payload) {
-        return Err(rustler::Error::BadArg);
-    }
-    job.event_loop = Some(event_loop.event_loop.clone());
-    Ok(Some(job))
-}
-
-/// Queues a job that ends with its caller.
-fn admit(job: Box<Job>, event_loop: Option<&Arc<Loop>>) -> Result<(), Refused> {
-    job.slot.remember(job.ticket.clone());
-    push(job, event_loop)
-}
-
-/// To the job's loop, if it has one.
-fn push(mut job: Box<Job>, event_loop: Option<&Arc<Loop>>) -> Result<(), Refused> {
-    job.decodes = Some(job.pool.interp.exported.decodes());
-    let Some(event_loop) = event_loop else {
-        return enqueue(job);
-    };
-    event_loop.push(job).map_err(|(job, refused)| {
-        job.ticket.cancel();
-        job.recycle();
-        refused
-    })
 }
