@@ -14,6 +14,7 @@ mod crew;
 mod follow;
 mod help;
 mod hold;
+mod intake;
 mod lead;
 mod life;
 mod meet;
@@ -23,10 +24,15 @@ mod queue;
 pub mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod ticket;
+mod window;
 
 pub use crew::{Admitted, Crew, Plan, Refused, Turn};
+pub use intake::Intake;
 pub use life::{Life, Met};
 pub use meet::{Company, Meet};
 pub use member::{Member, spin};
 pub use patience::Patience;
 pub use queue::Priority;
+pub use ticket::{Ticket, Why};
+pub use window::{Credits, Parked};

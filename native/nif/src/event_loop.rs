@@ -8,14 +8,13 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crew::Refused;
 use crew::sync::lock;
+use crew::{Intake, Refused};
 use pyloop::{Stopwatch, Visitors};
 use pyrt::interrupt::Spot;
 use pyrt::{Attached, Kept, Obj};
 use rustler::LocalPid;
 
-use self::intake::Intake;
 use crate::closing;
 use crate::failure::Failure;
 use crate::here::Thread;
@@ -27,7 +26,6 @@ use crate::{release, runtime, watch};
 
 mod beam;
 mod hang;
-mod intake;
 mod nifs;
 mod serve;
 mod start;
@@ -46,7 +44,7 @@ pub struct Loop {
     owner: LocalPid,
     /// Its thread was asked for.
     begun: AtomicBool,
-    intake: Intake,
+    intake: Intake<Box<Job>>,
     /// The way to the loop's thread, once that is up.
     way: OnceLock<Visitors>,
     tools: OnceLock<start::Tools>,
@@ -115,7 +113,9 @@ impl Loop {
         job.ticket.enter_loop(self);
         let pushed = match self.is_full() {
             true => Err((job, Refused::Overload)),
-            false => self.intake.push(job),
+            false => self
+                .intake
+                .push(job, |job, number| job.slot.company.came(number)),
         };
         let tell = pushed.inspect_err(|(job, _)| job.ticket.leave_loop())?;
         self.came(tell);

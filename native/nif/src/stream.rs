@@ -2,7 +2,6 @@
 //!
 //! Thread: attached, a pool's thread. `acknowledge` is called by schedulers.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,18 +25,19 @@ use crate::run::{self, JobHost};
 use crate::ticket::Ticket;
 use crate::vars;
 use crew::sync::lock;
+use crew::{Credits, Parked};
 
 /// How long a stream keeps its thread before others have their turn.
 pub const SLICE: Duration = Duration::from_millis(1);
 
 pub struct Stream {
-    /// How many items may still be sent before the reader says more.
-    credits: AtomicI64,
+    /// How far it may be ahead of its reader.
+    pub credits: Credits,
     iterator: Mutex<Option<Arc<Kept>>>,
     /// The context its items are made in.
     context: Mutex<Option<Arc<Kept>>>,
     /// A task that waits for the reader.
-    waits: Mutex<Option<Asked>>,
+    waits: Parked<Asked>,
 }
 
 /// Held by the job of a stream: when that is over, in whatever way, the generator is let go (and
@@ -46,8 +46,7 @@ pub struct Running(pub Arc<Stream>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let waits = lock(&self.0.waits).take();
-        drop(waits);
+        drop(self.0.waits.take());
         let context = lock(&self.0.context).take();
         drop(context);
         let iterator = lock(&self.0.iterator).take();
@@ -62,47 +61,32 @@ impl Stream {
     /// `window`: at most so many unacknowledged items; `None`: as many as there are.
     pub fn new(window: Option<u32>) -> Arc<Self> {
         Arc::new(Stream {
-            credits: AtomicI64::new(window.map_or(i64::MAX / 2, i64::from)),
+            credits: Credits::new(window),
             iterator: Mutex::new(None),
             context: Mutex::new(None),
-            waits: Mutex::new(None),
+            waits: Parked::default(),
         })
     }
 
     /// The reader has taken `count` items.
     pub fn acknowledge(&self, ticket: &Ticket, count: u32) {
-        // AcqRel, pairs with the load in `pause`: either it sees the credits, or this finds the job.
-        self.credits.fetch_add(i64::from(count), Ordering::AcqRel);
+        self.credits.add(count);
         if let Some(job) = ticket.unpark() {
             job.pool.clone().resume(job);
         }
-        self.go_on();
+        go_on(self.waits.take());
     }
 
-    /// The task goes on when the reader wants more.
+    /// The task goes on when the reader wants more: at once if that was between the last look and this.
     pub fn wait_for_room(&self, asked: Asked) {
-        *lock(&self.waits) = Some(asked);
-        if self.has_credit() {
-            // Acknowledged between the last look and this.
-            self.go_on();
-        }
+        go_on(self.waits.park(asked, || self.credits.has()));
     }
+}
 
-    fn go_on(&self) {
-        const NONE: [u8; 7] = [131, 119, 4, b'n', b'o', b'n', b'e'];
-        let waits = lock(&self.waits).take();
-        if let Some(asked) = waits {
-            asked.tell(callback::Answer::Value(NONE.to_vec()));
-        }
-    }
-
-    /// An item was sent.
-    pub fn took_one(&self) {
-        self.credits.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    pub fn has_credit(&self) -> bool {
-        self.credits.load(Ordering::Acquire) > 0
+fn go_on(waits: Option<Asked>) {
+    const NONE: [u8; 7] = [131, 119, 4, b'n', b'o', b'n', b'e'];
+    if let Some(asked) = waits {
+        asked.tell(callback::Answer::Value(NONE.to_vec()));
     }
 }
 
@@ -163,10 +147,8 @@ fn enter<'py>(world: &World<'_, 'py>, stream: &Stream, job: &Job) -> PyResult<'p
 /// Keeps the job in its ticket until the reader acknowledges.
 fn pause(stream: &Stream, job: Box<Job>) {
     let ticket = job.ticket.clone();
-    ticket.park(job);
-    let wanted = stream.has_credit() || ticket.is_cancelled();
-    if wanted && let Some(job) = ticket.unpark() {
-        // Acknowledged or cancelled between the last look and `park`.
+    if let Some(job) = ticket.park(job, || stream.credits.has()) {
+        // Acknowledged or cancelled between the last look and this.
         job.pool.clone().resume(job);
     }
 }
@@ -199,7 +181,7 @@ fn slice<'py>(
         if job.ticket.must_stop() {
             return End::Stopped;
         }
-        if !stream.has_credit() {
+        if !stream.credits.has() {
             return End::NoCredit;
         }
         let item = match items.next() {
@@ -215,7 +197,7 @@ fn slice<'py>(
                 }
                 message(job, Answer::Bytes(bytes, widest), Wanted::Item);
                 job.ticket.continue_run();
-                stream.took_one();
+                stream.credits.take();
             }
             Err(failure) => return End::Failed(failure),
         }

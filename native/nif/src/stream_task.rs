@@ -142,7 +142,7 @@ impl Link {
         if self.ticket.begin_reply() {
             self.tell(reply::Answer::Bytes(bytes, widest), Wanted::Item);
             self.ticket.continue_run();
-            self.stream.took_one();
+            self.stream.credits.take();
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl Class for Outlet {
                 let text = "an item of a stream could not be sent";
                 return Err(PyError::new(py, Builtin::RuntimeError, text));
             }
-            if !link.stream.has_credit() || link.ticket.must_stop() {
+            if !link.stream.credits.has() || link.ticket.must_stop() {
                 return Ok(Obj::bool(py, false));
             }
             Ok(match link.time_is_up() {

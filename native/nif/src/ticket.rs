@@ -2,12 +2,14 @@
 //!
 //! Thread: any. The steps themselves are `crew::Life`'s: a job is answered once or cancelled (I4).
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+pub use crew::Why;
 use crew::sync::lock;
-use crew::{Life, Meet, Met};
+use crew::{Meet, Met};
 
 use crate::erts::Raw;
 use crate::event_loop::Loop;
@@ -17,20 +19,9 @@ use crate::job::Job;
 use crate::label::Label;
 use crate::{deadline, watch};
 
-/// Why a running job whose caller still waits was told to stop.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Why {
-    /// `py:interrupt/1`.
-    Interrupted = 1,
-    /// Its context was stopped.
-    Died = 2,
-}
-
 pub struct Ticket {
-    id: u64,
-    life: Life,
-    /// 0, or a `Why`.
-    why: AtomicU8,
+    /// What is known of it without Python and Erlang.
+    own: crew::Ticket<Box<Job>>,
     /// Something of this job went through the courier: all that follows must, too.
     couriered: AtomicBool,
     /// Where it runs, while it does.
@@ -42,8 +33,6 @@ pub struct Ticket {
     /// It may have a deadline; the caller said so when it was submitted.
     timed: bool,
     due: OnceLock<Instant>,
-    /// A stream that waits for its reader.
-    parked: Mutex<Option<Box<Job>>>,
 }
 
 /// A job that is done, with its answer in its own environment.
@@ -59,27 +48,25 @@ enum Place {
     Loop(Arc<Loop>),
 }
 
-static NEXT: AtomicU64 = AtomicU64::new(1);
+impl Deref for Ticket {
+    type Target = crew::Ticket<Box<Job>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.own
+    }
+}
 
 impl Ticket {
     pub fn new(timed: bool) -> Arc<Self> {
         Arc::new(Ticket {
-            // Relaxed: only uniqueness counts.
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            life: Life::default(),
-            why: AtomicU8::new(0),
+            own: crew::Ticket::default(),
             couriered: AtomicBool::new(false),
             place: Mutex::new(None),
             meet: Meet::default(),
             about: OnceLock::new(),
             timed,
             due: OnceLock::new(),
-            parked: Mutex::new(None),
         })
-    }
-
-    pub fn id(&self) -> u64 {
-        self.id
     }
 
     pub fn set_about(&self, about: Arc<[u8]>) {
@@ -94,7 +81,7 @@ impl Ticket {
     pub fn start(&self, thread: &Arc<Thread>, job: &Job) -> bool {
         let interp = job.pool.interp.clone();
         *lock(&self.place) = Some(Place::Thread(thread.clone(), interp, Label::of(job)));
-        self.life.start()
+        self.life().start()
     }
 
     /// It waits for its loop, or is about to be a task of it.
@@ -104,7 +91,7 @@ impl Ticket {
 
     /// The same as `start`, for a task of the loop it has entered.
     pub fn start_task(&self) -> bool {
-        self.life.start()
+        self.life().start()
     }
 
     /// The task is over: a reference to it may live for long, the loop shall not with it.
@@ -113,19 +100,19 @@ impl Ticket {
     }
 
     pub fn begin_reply(&self) -> bool {
-        self.life.begin_reply()
+        self.life().begin_reply()
     }
 
     pub fn continue_run(&self) {
-        self.life.continue_run();
+        self.life().continue_run();
     }
 
     pub fn pause(&self) -> bool {
-        self.life.pause()
+        self.life().pause()
     }
 
     pub fn finish(&self) {
-        self.life.finish();
+        self.life().finish();
         self.settle();
     }
 
@@ -146,25 +133,11 @@ impl Ticket {
     }
 
     pub fn is_over(&self) -> bool {
-        self.life.is_over()
+        self.life().is_over()
     }
 
     pub fn is_cancelled(&self) -> bool {
-        self.life.is_cancelled()
-    }
-
-    /// Told to stop, for whatever reason?
-    pub fn must_stop(&self) -> bool {
-        self.is_cancelled() || self.why().is_some()
-    }
-
-    pub fn why(&self) -> Option<Why> {
-        // Acquire, pairs with `stop`.
-        match self.why.load(Ordering::Acquire) {
-            1 => Some(Why::Interrupted),
-            2 => Some(Why::Died),
-            _ => None,
-        }
+        self.life().is_cancelled()
     }
 
     pub fn set_couriered(&self) {
@@ -174,15 +147,6 @@ impl Ticket {
 
     pub fn is_couriered(&self) -> bool {
         self.couriered.load(Ordering::Relaxed)
-    }
-
-    /// Keeps a paused job until its reader wants more.
-    pub fn park(&self, job: Box<Job>) {
-        *lock(&self.parked) = Some(job);
-    }
-
-    pub fn unpark(&self) -> Option<Box<Job>> {
-        lock(&self.parked).take()
     }
 
     pub fn thread(&self) -> Option<Arc<Thread>> {
@@ -214,7 +178,7 @@ impl Ticket {
 
     fn tell_to_stop(self: &Arc<Self>) {
         match self.event_loop() {
-            Some(event_loop) => event_loop.cancel(self.id),
+            Some(event_loop) => event_loop.cancel(self.id()),
             None => watch::stop_job(self.clone()),
         }
     }
@@ -222,9 +186,8 @@ impl Ticket {
     /// After this nothing is sent for the job. Queued: it never runs. Running: it is told to stop.
     /// `false`: it was over already.
     pub fn cancel(self: &Arc<Self>) -> bool {
-        let met = self.life.cancel();
-        match met {
-            Met::Queued => drop(self.unpark()),
+        match self.own.cancel() {
+            Met::Queued => {}
             Met::Running => self.tell_to_stop(),
             Met::Over => return false,
         }
@@ -234,12 +197,10 @@ impl Ticket {
 
     /// Running: tells it to stop, and its caller why. `false`: not running.
     pub fn stop(self: &Arc<Self>, why: Why) -> bool {
-        if !self.life.is_running() {
-            return false;
+        let stops = self.own.stop(why);
+        if stops {
+            self.tell_to_stop();
         }
-        // Release, pairs with `why`.
-        self.why.store(why as u8, Ordering::Release);
-        self.tell_to_stop();
-        true
+        stops
     }
 }

@@ -5,6 +5,7 @@ mod crew;
 mod follow;
 mod help;
 mod hold;
+mod jobs;
 mod parts;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 
 mod jobs;
 mod threads;
+mod waiting;
 
 use std::time::Duration;
 

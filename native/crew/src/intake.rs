@@ -1,49 +1,47 @@
-//! What others have posted for a loop and it has not begun: a bounded queue (I8), and tasks to cancel.
+//! What others have posted for a thread that does one thing after another, and it has not begun: a bounded queue (I8),
+//! and the numbers of jobs to cancel.
 //!
-//! Thread: any posts; the loop's own takes.
+//! Thread: any posts; one takes.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
 
-use crew::Refused;
-use crew::sync::lock;
+use crate::crew::Refused;
+use crate::sync::{Mutex, MutexGuard, lock};
 
-use crate::job::Job;
-
-pub(super) struct Intake {
+pub struct Intake<J> {
     max_queue: usize,
-    inbox: Mutex<Inbox>,
-    /// What the loop has taken out of it in one go and not begun: whoever posts has another lock.
-    taken: Mutex<VecDeque<Box<Job>>>,
+    inbox: Mutex<Inbox<J>>,
+    /// What the thread has taken out of it in one go and not begun: whoever posts has another lock.
+    taken: Mutex<VecDeque<J>>,
 }
 
-/// What the loop has not seen yet.
-struct Inbox {
-    jobs: VecDeque<Box<Job>>,
-    /// Tasks to be cancelled; each was admitted once, so this has their bound (I8).
+/// What the thread has not seen yet.
+struct Inbox<J> {
+    jobs: VecDeque<J>,
+    /// Jobs to be cancelled; each was admitted once, so this has their bound (I8).
     cancels: Vec<u64>,
-    /// How many the loop had in hand when they were last counted.
+    /// How many the thread had in hand when they were last counted.
     taken: usize,
     /// Jobs that were posted by their callers so far.
     posted: u64,
     open: bool,
-    /// Somebody has told the loop's thread to look here.
+    /// Somebody has told the thread to look here.
     told: bool,
 }
 
-impl Inbox {
+impl<J> Inbox<J> {
     /// How many more there may be.
     fn room(&self, most: usize) -> usize {
         most.saturating_sub(self.jobs.len() + self.taken)
     }
 
-    /// Whether the loop must be told to look; it is told only once.
+    /// Whether the thread must be told to look; it is told only once.
     fn must_tell(&mut self) -> bool {
         !std::mem::replace(&mut self.told, true)
     }
 }
 
-impl Intake {
+impl<J> Intake<J> {
     pub fn new(max_queue: usize) -> Self {
         Intake {
             max_queue,
@@ -56,7 +54,7 @@ impl Intake {
                 // The thread looks by itself when it is up.
                 told: true,
             }),
-            taken: Mutex::default(),
+            taken: Mutex::new(VecDeque::new()),
         }
     }
 
@@ -64,8 +62,9 @@ impl Intake {
         self.max_queue
     }
 
-    /// Admits a job, or says why not and gives it back. Whether the loop must be told.
-    pub fn push(&self, job: Box<Job>) -> Result<bool, (Box<Job>, Refused)> {
+    /// Admits a job, or says why not and gives it back. Whether the thread must be told. `came` learns the number of
+    /// the job, under the lock: it must be short.
+    pub fn push(&self, job: J, came: impl FnOnce(&J, u64)) -> Result<bool, (J, Refused)> {
         let mut inbox = self.counted(1);
         if !inbox.open {
             return Err((job, Refused::Closed));
@@ -74,13 +73,13 @@ impl Intake {
             return Err((job, Refused::Overload));
         }
         inbox.posted += 1;
-        job.slot.company.came(inbox.posted);
+        came(&job, inbox.posted);
         inbox.jobs.push_back(job);
         Ok(inbox.must_tell())
     }
 
     /// The same for many, of which the last are left where there is no room for them.
-    pub fn push_all(&self, jobs: &mut VecDeque<Box<Job>>) -> (bool, Refused) {
+    pub fn push_all(&self, jobs: &mut VecDeque<J>) -> (bool, Refused) {
         let mut inbox = self.counted(jobs.len());
         if !inbox.open {
             return (false, Refused::Closed);
@@ -91,7 +90,7 @@ impl Intake {
     }
 
     /// The inbox; the number of those in hand is as it is now if there may be no room for so many more.
-    fn counted(&self, wanted: usize) -> MutexGuard<'_, Inbox> {
+    fn counted(&self, wanted: usize) -> MutexGuard<'_, Inbox<J>> {
         let inbox = lock(&self.inbox);
         if inbox.room(self.max_queue) >= wanted {
             return inbox;
@@ -104,8 +103,8 @@ impl Intake {
         inbox
     }
 
-    /// Puts back a job that was admitted before; it comes back if the loop is closed.
-    pub fn resume(&self, job: Box<Job>) -> Result<bool, Box<Job>> {
+    /// Puts back a job that was admitted before; it comes back if nothing is admitted any more.
+    pub fn resume(&self, job: J) -> Result<bool, J> {
         let mut inbox = lock(&self.inbox);
         if !inbox.open {
             return Err(job);
@@ -114,14 +113,14 @@ impl Intake {
         Ok(inbox.must_tell())
     }
 
-    /// A task is to be cancelled. Whether the loop must be told.
+    /// A job is to be cancelled. Whether the thread must be told.
     pub fn cancel(&self, id: u64) -> bool {
         let mut inbox = lock(&self.inbox);
         inbox.cancels.push(id);
         inbox.must_tell()
     }
 
-    /// Whether the loop has not seen all that is to be cancelled.
+    /// Whether the thread has not seen all that is to be cancelled.
     pub fn has_cancels(&self) -> bool {
         !lock(&self.inbox).cancels.is_empty()
     }
@@ -142,21 +141,25 @@ impl Intake {
         lock(&self.inbox).open
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub fn len(&self) -> usize {
         let taken = lock(&self.taken);
         taken.len() + lock(&self.inbox).jobs.len()
     }
 
     /// All that was not begun.
-    pub fn take_all(&self) -> impl Iterator<Item = Box<Job>> + use<> {
+    pub fn take_all(&self) -> impl Iterator<Item = J> + use<J> {
         // In the order of `next_job`, and both at once: nothing goes from one to the other meanwhile.
         let mut taken = lock(&self.taken);
         let queued = std::mem::take(&mut lock(&self.inbox).jobs);
         std::mem::take(&mut *taken).into_iter().chain(queued)
     }
 
-    /// The next job; they stay here until then, for whoever closes the loop.
-    pub fn next_job(&self) -> Option<Box<Job>> {
+    /// The next job; they stay here until then, for whoever closes this.
+    pub fn next_job(&self) -> Option<J> {
         let mut taken = lock(&self.taken);
         if let Some(job) = taken.pop_front() {
             return Some(job);
