@@ -8,6 +8,8 @@
     a_coroutine_gives_its_value_by_message/1,
     values_of_every_size_come_back/1,
     a_plain_function_runs_on_a_worker_and_does_not_stall_the_loop/1,
+    a_plain_function_that_was_called_before_does_not_wait_for_the_loop/1,
+    a_function_that_became_a_coroutine_function_is_awaited/1,
     whatever_gives_a_coroutine_is_awaited/1,
     a_failing_coroutine_is_an_error/1,
     names_of_the_caller_are_found/1,
@@ -68,6 +70,28 @@ a_plain_function_runs_on_a_worker_and_does_not_stall_the_loop(_Config) ->
     {Gate, Refs} = py_test:occupy(main, 1),
     ?assertEqual({ok, 1}, py:await(py:async_call(py_asyncs, one, []), 5000)),
     py_test:release({Gate, Refs}).
+
+a_plain_function_that_was_called_before_does_not_wait_for_the_loop(_Config) ->
+    ?assertEqual({ok, 3}, py:await(py:async_call(py_asyncs, plain, [1], #{b => 2}))),
+    Gate = integer_to_binary(erlang:unique_integer([positive])),
+    %% It keeps the loop of this process.
+    Blocks = py:async_call(py_asyncs, wait_at, [Gate, self()]),
+    receive
+        {<<"at">>, Gate} -> ok
+    end,
+    ?assertEqual({ok, 7}, py:await(py:async_call(py_asyncs, plain, [3], #{b => 4}))),
+    ?assertEqual({ok, none}, py:call(py_tools, open_gate, [Gate])),
+    ?assertEqual({ok, <<"through">>}, py:await(Blocks)).
+
+a_function_that_became_a_coroutine_function_is_awaited(_Config) ->
+    Turns = fun(How, Value) ->
+        {ok, none} = py:call(py_asyncs, define_turns, [[How, <<" turns(): return ">>, integer_to_binary(Value)]]),
+        [?assertEqual({ok, Value}, py:await(py:async_call(py_asyncs, turns, []))) || _ <- [1, 2, 3]]
+    end,
+    _ = Turns(<<"def">>, 1),
+    _ = Turns(<<"async def">>, 2),
+    _ = Turns(<<"def">>, 3),
+    py_test:nothing_waits().
 
 whatever_gives_a_coroutine_is_awaited(_Config) ->
     [

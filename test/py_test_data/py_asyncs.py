@@ -9,6 +9,7 @@ import time
 import types
 
 import erlang
+import py_tools
 
 
 async def one():
@@ -37,6 +38,15 @@ async def fail(text):
 
 def plain(a, b=0):
     return a + b
+
+
+async def wait_at(gate, pid):
+    """Keeps its loop until the gate is opened."""
+    return py_tools.wait_at(gate, pid)
+
+
+def define_turns(source):
+    exec("".join(source), globals())
 
 
 def thread_name():

@@ -11,6 +11,7 @@
 mod array;
 mod atom;
 mod call;
+mod callee;
 mod decode;
 mod encode;
 mod error;
@@ -28,6 +29,7 @@ mod value;
 mod write;
 
 pub use call::{Call, Named, decode_call};
+pub use callee::callee;
 pub use decode::{decode, decode_plain};
 pub use encode::{Summary, encode};
 pub use error::Error;

@@ -22,7 +22,7 @@ use crate::interp::{Interp, World};
 use crate::job::{Job, Op};
 use crate::pool::Pool;
 use crate::ticket::Ticket;
-use crate::{release, runtime, watch};
+use crate::{plain, release, runtime, watch};
 
 mod beam;
 mod hang;
@@ -214,7 +214,7 @@ impl Loop {
         self.tell();
     }
 
-    fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.intake.is_open()
     }
 
@@ -291,6 +291,9 @@ pub fn hand_over(mut job: Box<Job>, value: Obj<'_>) {
     let Some(event_loop) = job.event_loop.clone() else {
         return job.recycle();
     };
+    if value.is_coroutine() {
+        plain::forget(&job);
+    }
     job.awaitable = Some(Kept::new(value.clone()));
     if job.ticket.pause() {
         event_loop.resume(job);

@@ -17,6 +17,7 @@ use crate::guest::Guests;
 use crate::refs::Exported;
 use crate::stopper::Stopper;
 use crate::task::Classes;
+use crew::LossySet;
 use crew::sync::lock;
 
 /// Compiled sources kept per interpreter, and bytes of these sources; when full, all are dropped: a rare cost,
@@ -68,6 +69,8 @@ pub struct Interp {
     /// `sys._is_gil_enabled`, in the main interpreter of a free-threaded Python.
     is_gil_enabled: Option<Kept>,
     code: Mutex<CodeCache>,
+    /// Functions that are no coroutine functions.
+    pub plain: LossySet,
     pub exported: Exported,
     /// The classes of tasks that run for Erlang.
     pub tasks: Classes,
@@ -119,6 +122,7 @@ impl Interp {
             untrace: Kept::new(untrace),
             is_gil_enabled,
             code: Mutex::default(),
+            plain: LossySet::default(),
             exported: Exported::default(),
             tasks: Classes::make(py)?,
             depth: AtomicUsize::new(0),

@@ -38,6 +38,7 @@ mod log;
 mod nifs;
 mod numbers;
 mod out;
+mod plain;
 mod pool;
 mod posix;
 mod py_module;

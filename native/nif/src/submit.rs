@@ -15,6 +15,7 @@ use crate::event_loop::{self, Loop};
 use crate::given::Given;
 use crate::here::Thread;
 use crate::job::{Flags, Job, Name, Op, Order, Reply, TicketRef};
+use crate::plain;
 use crate::pool::Pool;
 use crate::resource::PoolRef;
 use crate::runtime;
@@ -292,8 +293,11 @@ fn admit(job: Box<Job>, event_loop: Option<&Arc<Loop>>) -> Result<(), Refused> {
     }
 }
 
-/// To a loop.
+/// To a loop; or to its pool, if that is where the loop would send it.
 fn post(mut job: Box<Job>, event_loop: &Arc<Loop>) -> Result<(), Refused> {
+    if plain::is_known(&job) && event_loop.is_open() {
+        return enqueue(job, false);
+    }
     job.decodes = Some(job.pool.interp.exported.decodes());
     event_loop.push(job).map_err(given_back)
 }

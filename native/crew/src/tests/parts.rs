@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::lead::{Lead, State};
 use crate::life::{Life, Met};
+use crate::lossy::LossySet;
 use crate::meet::{Company, Meet};
 use crate::member::{Member, spin};
 use crate::queue::{Priority, Queue};
@@ -170,4 +171,23 @@ fn four_jobs_between_two_of_ours_are_few_and_five_are_not() {
     assert!(!company.is_small());
     company.came(20);
     assert!(company.is_small());
+}
+
+#[test]
+fn a_lossy_set_has_what_was_put_in_last_and_forgets_the_rest() {
+    let set = LossySet::default();
+    assert!(!set.has(1, b"a"));
+    set.insert(1, b"a");
+    assert!(set.has(1, b"a") && !set.has(2, b"a") && !set.has(1, b"b"));
+    set.remove(2, b"a");
+    assert!(set.has(1, b"a"));
+    set.remove(1, b"a");
+    assert!(!set.has(1, b"a"));
+    let names: Vec<_> = (0..10_000_u32).map(u32::to_be_bytes).collect();
+    for name in &names {
+        set.insert(1, name);
+        assert!(set.has(1, name));
+    }
+    let kept = names.iter().filter(|name| set.has(1, *name)).count();
+    assert!((100..=256).contains(&kept), "{kept} of 256 places");
 }

@@ -17,6 +17,7 @@ use crate::erts::Raw;
 use crate::failure::Failure;
 use crate::interp::World;
 use crate::job::{Job, Op};
+use crate::plain;
 use crate::reply;
 use crate::run::{self, JobHost, Module};
 use crate::submit;
@@ -244,7 +245,10 @@ impl<'py> Hands<'_, 'py> {
         let function = run::find_in(self.world, job, module, &call.function)?;
         match (function.makes(&self.co_flags)?, job.op) {
             (Makes::Coroutine, Op::Async) | (Makes::AsyncGenerator, Op::AsyncCollect) => {}
-            _ => return Ok(Next::CallElsewhere),
+            _ => {
+                plain::learn(job);
+                return Ok(Next::CallElsewhere);
+            }
         }
         let mut args = Vec::new();
         let names = call.arguments(&mut args)?;
