@@ -116,59 +116,65 @@ spawn_call(Ctx, M, F, A) -> spawn_call(M, F, A, #{}, #{context => Ctx}).
     name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
 ) -> reference().
 spawn_call(M, F, A, Kw, Opts) when is_map(Kw) ->
-    py_request:spawn(py_call:payload(M, F, A, Kw), Opts);
+    py_request:spawn(py_response, ?OP_CALL, py_call:payload(M, F, A, Kw), Opts);
 spawn_call(Ctx, M, F, A, Kw) ->
     spawn_call(Ctx, M, F, A, Kw, #{}).
 
 -spec spawn_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     reference().
 spawn_call(Ctx, M, F, A, Kw, Opts) ->
-    py_request:spawn(py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
+    py_request:spawn(py_response, ?OP_CALL, py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
 
 %% A coroutine function runs on an event loop, any other on the workers.
 %% `{async_result, Ref, Result}' will come.
 -spec async_call(name(), name(), [term()]) -> reference().
-async_call(M, F, A) -> py_async:call(M, F, A, #{}, #{}).
+async_call(M, F, A) -> py_request:spawn(async_result, ?OP_ASYNC, py_call:payload(M, F, A, #{}), #{}).
 
 -spec async_call(name() | context(), name(), [term()] | name(), kwargs() | [term()]) -> reference().
-async_call(M, F, A, Kw) when is_map(Kw) -> py_async:call(M, F, A, Kw, #{});
-async_call(Ctx, M, F, A) -> py_async:call(M, F, A, #{}, #{context => Ctx}).
+async_call(M, F, A, Kw) when is_map(Kw) -> async_call(M, F, A, Kw, #{});
+async_call(Ctx, M, F, A) -> async_call(M, F, A, #{}, #{context => Ctx}).
 
 -spec async_call(
     name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
 ) -> reference().
-async_call(M, F, A, Kw, Opts) when is_map(Kw) -> py_async:call(M, F, A, Kw, Opts);
-async_call(Ctx, M, F, A, Kw) -> py_async:call(M, F, A, Kw, #{context => Ctx}).
+async_call(M, F, A, Kw, Opts) when is_map(Kw) ->
+    py_request:spawn(async_result, ?OP_ASYNC, py_call:payload(M, F, A, Kw), Opts);
+async_call(Ctx, M, F, A, Kw) ->
+    py_request:spawn(async_result, ?OP_ASYNC, py_call:payload(M, F, A, Kw), #{context => Ctx}).
 
 -spec async_call(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     reference().
-async_call(Ctx, M, F, A, Kw, Opts) -> py_async:call(M, F, A, Kw, py_request:in(Ctx, Opts)).
+async_call(Ctx, M, F, A, Kw, Opts) ->
+    py_request:spawn(async_result, ?OP_ASYNC, py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
 
 %% All calls at once: `{M, F, A}' or `{M, F, A, Kw}'; their values in order.
 -spec async_gather([tuple()]) -> {ok, [term()]} | {error, py_error:reason()}.
-async_gather(Calls) -> py_async:gather(Calls, #{}).
+async_gather(Calls) -> py_gather:all(Calls, #{}).
 
 -spec async_gather([tuple()], timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
-async_gather(Calls, Opts) -> py_async:gather(Calls, Opts).
+async_gather(Calls, Opts) -> py_gather:all(Calls, Opts).
 
 %% All items of a generator, asynchronous or not.
 -spec async_stream(name(), name(), [term()]) -> {ok, [term()]} | {error, py_error:reason()}.
-async_stream(M, F, A) -> py_async:collect(M, F, A, #{}, #{}).
+async_stream(M, F, A) -> async_stream(M, F, A, #{}, #{}).
 
 -spec async_stream(name() | context(), name(), [term()] | name(), kwargs() | [term()]) ->
     {ok, [term()]} | {error, py_error:reason()}.
-async_stream(M, F, A, Kw) when is_map(Kw) -> py_async:collect(M, F, A, Kw, #{});
-async_stream(Ctx, M, F, A) -> py_async:collect(M, F, A, #{}, #{context => Ctx}).
+async_stream(M, F, A, Kw) when is_map(Kw) -> async_stream(M, F, A, Kw, #{});
+async_stream(Ctx, M, F, A) -> async_stream(M, F, A, #{}, #{context => Ctx}).
 
 -spec async_stream(
     name() | context(), name(), [term()] | name(), kwargs() | [term()], timeout_or_opts()
 ) -> {ok, [term()]} | {error, py_error:reason()}.
-async_stream(M, F, A, Kw, Opts) when is_map(Kw) -> py_async:collect(M, F, A, Kw, Opts);
-async_stream(Ctx, M, F, A, Kw) -> py_async:collect(M, F, A, Kw, #{context => Ctx}).
+async_stream(M, F, A, Kw, Opts) when is_map(Kw) ->
+    py_request:run(?OP_ASYNC_COLLECT, py_call:payload(M, F, A, Kw), Opts);
+async_stream(Ctx, M, F, A, Kw) ->
+    py_request:run(?OP_ASYNC_COLLECT, py_call:payload(M, F, A, Kw), #{context => Ctx}).
 
 -spec async_stream(context(), name(), name(), [term()], kwargs(), timeout_or_opts()) ->
     {ok, [term()]} | {error, py_error:reason()}.
-async_stream(Ctx, M, F, A, Kw, Opts) -> py_async:collect(M, F, A, Kw, py_request:in(Ctx, Opts)).
+async_stream(Ctx, M, F, A, Kw, Opts) ->
+    py_request:run(?OP_ASYNC_COLLECT, py_call:payload(M, F, A, Kw), py_request:in(Ctx, Opts)).
 
 -spec await(reference()) -> result().
 await(Ref) -> py_call:await(Ref, py_call:default_timeout()).

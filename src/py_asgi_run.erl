@@ -90,14 +90,14 @@ source(Ref, _Whole, Streams) -> [self(), Ref, Streams].
 
 %% Nothing to be asked for on the way.
 at_once(Payload, #{pool := Pool, flags := Flags, timeout := Timeout}) ->
-    case py_async:loop(Pool) of
+    case py_request:loop(Pool) of
         {ok, Loop} -> result(py_call:sync(Loop, ?OP_ASYNC, Flags, Payload, Timeout));
         {error, _} = Error -> Error
     end.
 
 submit(Ref, Payload, Body, Caller, #{pool := Pool, flags := Flags, timeout := Timeout} = Options) ->
     Slot = py_call:slot(),
-    case py_async:loop(Pool) of
+    case py_request:loop(Pool) of
         {ok, Loop} ->
             case py_nif:submit(Slot, Loop, Ref, ?OP_ASYNC, Flags, Payload) of
                 Job when is_integer(Job) ->
@@ -116,7 +116,7 @@ streams(_Options, Run) ->
     Run.
 
 serve(Run, Timeout) ->
-    Deadline = py_async:deadline(Timeout),
+    Deadline = py_deadline:at(Timeout),
     Result = loop(Run, Deadline),
     ok = tell_reader(Run, ended(Result)),
     Result.
@@ -151,7 +151,7 @@ loop(#run{ref = Ref, slot = Slot, job = Job, to = To, caller = Caller} = Run, De
             stopped(Ref, Slot, Job, cancelled);
         {'DOWN', Monitor, process, Pid, _} when To =:= {Pid, Monitor} ->
             stopped(Ref, Slot, Job, cancelled)
-    after py_async:left(Deadline) ->
+    after py_deadline:left(Deadline) ->
         stopped(Ref, Slot, Job, timeout)
     end.
 

@@ -3,11 +3,14 @@
 %% Process: the caller's own. Everything that may take long (encoding, decoding) yields here.
 -module(py_call).
 
--export([slot/0, forget_all/0, sync/5, spawn/6, spawn/7, cast/5, stream/6]).
+-export([slot/0, forget_all/0, sync/5, spawn/6, spawn/7, named/6, cast/5, stream/6]).
 -export([payload/4, source/2, text/1, pool/1, bind_to/1]).
 -export([await/2, answer/1, cancel/1, stream_ack/2, stream_cancel/1, default_timeout/0, decode/1, refused/1]).
 
 -export_type([name/0, kwargs/0, opts/0]).
+
+%% Each call comes by here.
+-compile({inline, [own/0, choose/2]}).
 
 -include_lib("kernel/include/logger.hrl").
 -include("py_nif.hrl").
@@ -141,6 +144,15 @@ spawn(Slot, To, Tag, Place, Op, Flags, Payload) ->
             Ref = make_ref(),
             _ = To ! {Tag, Ref, {error, refused(Refusal)}},
             Ref
+    end.
+
+%% `{async_result, Name, Answer}' comes to `To', unless the job is refused.
+-spec named(pid(), Name :: term(), py_nif:place(), py_nif:op(), py_nif:flags(), py_nif:payload()) ->
+    ok | {error, py_error:reason()}.
+named(To, Name, Place, Op, Flags, Payload) ->
+    case py_nif:submit(slot(), Place, {named, To, Name}, Op, Flags, Payload) of
+        ok -> ok;
+        Refusal -> {error, refused(Refusal)}
     end.
 
 -spec cast(py_nif:place(), py_nif:op(), py_nif:flags(), py_nif:payload(), timeout()) ->

@@ -6,7 +6,7 @@
 
 -include("py_nif.hrl").
 
--export([flag/1, set/2, set/4]).
+-export([flag/1, set/2, set/4, at/1, left/1]).
 
 %% For the flags of the job that will have the limit.
 -spec flag(timeout()) -> py_nif:flags().
@@ -22,3 +22,12 @@ set(Ref, To, Tag, Limit) -> py_nif:deadline_set(Ref, Limit, To, Tag).
 -spec set(py_nif:job_ref(), timeout()) -> ok.
 set(_Ref, infinity) -> ok;
 set(Ref, Limit) -> py_nif:deadline_set(Ref, Limit, none, none).
+
+%% For a caller that waits in several steps: when its time is up, and how much of it is left.
+-spec at(timeout()) -> integer() | infinity.
+at(infinity) -> infinity;
+at(Timeout) -> erlang:monotonic_time(millisecond) + Timeout.
+
+-spec left(integer() | infinity) -> timeout().
+left(infinity) -> infinity;
+left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).

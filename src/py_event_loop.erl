@@ -70,7 +70,7 @@ begin_async(Loop, #{module := M, func := F} = Request) ->
     To = maps:get(caller, Request, self()),
     case {py_call:payload(M, F, Args, Kwargs), find(Loop), Request} of
         {{ok, Payload}, {ok, Found}, #{ref := Ref}} ->
-            case py_async:post(Found, To, Ref, ?OP_ASYNC, Payload) of
+            case py_call:named(To, Ref, Found, ?OP_ASYNC, py_about:flags(), Payload) of
                 ok -> {ok, Ref};
                 {error, _} = Error -> Error
             end;
@@ -104,7 +104,7 @@ run(M, F, A) -> run(M, F, A, #{}).
 
 %% Waits for the value. The keyword arguments are an option.
 -spec run(py_call:name(), py_call:name(), [term()], py:timeout_or_opts()) -> py:result().
-run(M, F, A, Opts) -> py_async:run(M, F, A, kwargs(Opts), Opts).
+run(M, F, A, Opts) -> py_request:run(?OP_ASYNC, py_call:payload(M, F, A, kwargs(Opts)), Opts).
 
 -spec create_task(py_call:name(), py_call:name(), [term()]) -> reference().
 create_task(M, F, A) -> create_task(M, F, A, #{}).
@@ -124,7 +124,12 @@ spawn_task(M, F, A) -> spawn_task(M, F, A, #{}).
 %% Nobody waits; a failure is logged.
 -spec spawn_task(py_call:name(), py_call:name(), [term()], py_call:kwargs()) ->
     ok | {error, py_error:reason()}.
-spawn_task(M, F, A, Kw) -> py_async:cast(M, F, A, Kw).
+spawn_task(M, F, A, Kw) ->
+    case {py_call:payload(M, F, A, Kw), get_loop()} of
+        {{ok, Payload}, {ok, Loop}} -> py_call:cast(Loop, ?OP_ASYNC, py_about:flags(), Payload, infinity);
+        {{ok, _}, Error} -> Error;
+        {Error, _} -> Error
+    end.
 
 kwargs(#{kwargs := Kw}) -> Kw;
 kwargs(_) -> #{}.

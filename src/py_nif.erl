@@ -310,11 +310,11 @@ loop_info(_EventLoop) -> ?NOT_LOADED.
 
 %% Called by a worker; `{async_result, Id, Answer}' goes to the process.
 -spec submit_call(any_loop(), event_id(), pid(), name(), name(), given()) -> submitted().
-submit_call(Loop, Id, Pid, M, F, Given) -> py_async:submit(?OP_CALL, Loop, Id, Pid, M, F, Given).
+submit_call(Loop, Id, Pid, M, F, Given) -> py_request:submit(?OP_CALL, Loop, Id, Pid, M, F, Given).
 
 %% The same for a coroutine function, on the loop.
 -spec submit_coroutine(any_loop(), event_id(), pid(), name(), name(), given()) -> submitted().
-submit_coroutine(Loop, Id, Pid, M, F, Given) -> py_async:submit(?OP_ASYNC, Loop, Id, Pid, M, F, Given).
+submit_coroutine(Loop, Id, Pid, M, F, Given) -> py_request:submit(?OP_ASYNC, Loop, Id, Pid, M, F, Given).
 
 %% `{Key, Answers}' will come, in the order of the calls, when all `Count' of them are over; at the first
 %% failure if `Hasty', with `none' for those that are not.

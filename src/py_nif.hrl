@@ -9,6 +9,9 @@
 -define(OP_ASYNC, 7).
 -define(OP_ASYNC_COLLECT, 8).
 
+%% What is called may have to be awaited.
+-define(IS_ASYNC(Op), (Op =:= ?OP_ASYNC orelse Op =:= ?OP_ASYNC_COLLECT)).
+
 -define(FLAG_RETURN_REF, 1).
 -define(FLAG_TRACEBACK, 2).
 -define(FLAG_ABOUT, 4).

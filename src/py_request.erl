@@ -3,7 +3,10 @@
 %% Process: the caller's own.
 -module(py_request).
 
--export([run/3, cast/3, spawn/2, stream/2, in/2, or_main/2]).
+-export([run/3, cast/3, spawn/4, stream/2, in/2, or_main/2, loop/1, submit/7]).
+
+%% Each call comes by here.
+-compile({inline, [place/2]}).
 
 -include_lib("kernel/include/logger.hrl").
 -include("py_nif.hrl").
@@ -14,19 +17,49 @@
 
 %% Waits for the answer. The two plain forms, most of all calls, need no map of options.
 -spec run(py_nif:op(), encoded(), opts()) -> ok | {ok, term()} | {error, py_error:reason()}.
-run(Op, {ok, Payload}, Opts) when Opts =:= #{} ->
+run(Op, {ok, Payload}, Opts) when Opts =:= #{}, not ?IS_ASYNC(Op) ->
     py_call:sync(default, Op, py_about:flags(), Payload, py_call:default_timeout());
-run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout) ->
+run(Op, {ok, Payload}, Timeout) when ?IS_TIMEOUT(Timeout), not ?IS_ASYNC(Op) ->
     py_call:sync(default, Op, py_about:flags(), Payload, Timeout);
 run(Op, Encoded, Opts) ->
     with(Encoded, py_options:read(family(Op), Opts), fun(Payload, #{flags := Flags} = Options) ->
         or_main(Options, fun(Pool, Timeout) ->
-            py_call:sync(Pool, Op, Flags, Payload, Timeout)
+            case place(Op, Pool) of
+                {error, _} = Error -> Error;
+                Place -> py_call:sync(Place, Op, Flags, Payload, Timeout)
+            end
         end)
     end).
 
-family(Op) when Op =:= ?OP_COLLECT; Op =:= ?OP_COLLECT_EVAL -> stream;
+family(Op) when Op =:= ?OP_COLLECT; Op =:= ?OP_COLLECT_EVAL; Op =:= ?OP_ASYNC_COLLECT -> stream;
+family(?OP_ASYNC) -> loop_run;
 family(_Op) -> call.
+
+%% Where a job goes whose caller has named that pool. What may have to be awaited goes to the loop of a context, a
+%% thread of a named pool or one that is bound awaits by itself, and all else goes to a loop of the node.
+-spec place(py_nif:op(), py_nif:pool() | default) -> py_nif:place() | {error, py_error:reason()}.
+place(Op, default) when ?IS_ASYNC(Op) ->
+    case py_event_loop_pool:get_loop() of
+        {ok, Loop} -> Loop;
+        {error, _} = Error -> Error
+    end;
+place(Op, Pool) when ?IS_ASYNC(Op) ->
+    case py_nif:pool_loop(Pool) of
+        none -> Pool;
+        Loop -> Loop
+    end;
+place(_Op, Pool) ->
+    Pool.
+
+%% A loop in the interpreter of the pool: the threads of a pool without one are in the main interpreter,
+%% as the loops of the node are.
+-spec loop(py_nif:pool() | default) -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
+loop(Pool) ->
+    case place(?OP_ASYNC, Pool) of
+        {error, _} = Error -> Error;
+        Pool -> py_event_loop_pool:get_loop();
+        Loop -> {ok, Loop}
+    end.
 
 %% Runs it where the options say. With `fallback', a module that refuses to be loaded there is used in the
 %% main interpreter, within the same time.
@@ -35,9 +68,9 @@ family(_Op) -> call.
 or_main(#{flags := Flags, pool := Pool, timeout := Timeout}, Run) when
     Flags band ?FLAG_FALLBACK =/= 0, Pool =/= default
 ->
-    Deadline = py_async:deadline(Timeout),
+    Deadline = py_deadline:at(Timeout),
     case Run(Pool, Timeout) of
-        {error, Reason} when ?IS_REFUSAL(Reason) -> Run(default, py_async:left(Deadline));
+        {error, Reason} when ?IS_REFUSAL(Reason) -> Run(default, py_deadline:left(Deadline));
         Result -> Result
     end;
 or_main(#{pool := Pool, timeout := Timeout}, Run) ->
@@ -54,24 +87,52 @@ cast({M, F}, Encoded, Opts) ->
         {error, Why} -> ?LOG_ERROR("py:cast of ~0tp:~0tp failed: ~ts", [M, F, py_error:format(Why)])
     end.
 
-%% `{py_response, Ref, Answer}' will come.
--spec spawn(encoded(), opts()) -> reference().
-spawn(Encoded, Opts) ->
+%% `{Tag, Ref, Answer}' will come.
+-spec spawn(async_result | py_response, py_nif:op(), encoded(), opts()) -> reference().
+spawn(Tag, Op, {ok, Payload}, Opts) when Opts =:= #{} ->
+    spawn(self(), Tag, Op, default, py_about:flags(), Payload);
+spawn(Tag, Op, Encoded, Opts) ->
     Spawned = with(Encoded, py_options:read(spawn_call, Opts), fun(Payload, Options) ->
         #{pool := Pool, flags := Flags, reply_to := To, limit := Limit} = Options,
-        Ref = py_call:spawn(To, py_response, Pool, ?OP_CALL, Flags bor py_deadline:flag(Limit), Payload),
-        ok = py_deadline:set(Ref, To, py_response, Limit),
+        Ref = spawn(To, Tag, Op, Pool, Flags bor py_deadline:flag(Limit), Payload),
+        ok = py_deadline:set(Ref, To, Tag, Limit),
         Ref
     end),
     case Spawned of
-        {error, _} = Error ->
-            %% The error comes as every answer does.
-            Refused = make_ref(),
-            _ = self() ! {py_response, Refused, Error},
-            Refused;
-        Ref ->
-            Ref
+        {error, _} = Error -> refused(self(), Tag, Error);
+        Ref -> Ref
     end.
+
+spawn(To, Tag, Op, Pool, Flags, Payload) ->
+    case place(Op, Pool) of
+        {error, _} = Error -> refused(To, Tag, Error);
+        Place -> py_call:spawn(To, Tag, Place, Op, Flags, Payload)
+    end.
+
+%% The error comes as every answer does.
+refused(To, Tag, Error) ->
+    Ref = make_ref(),
+    _ = To ! {Tag, Ref, Error},
+    Ref.
+
+%% `py_nif:submit_call/6' and `submit_coroutine/6'. A loop that Erlang drives has no Python in it: a
+%% worker calls the function, a loop of the node runs the coroutine.
+-spec submit(py_nif:op(), Loop, Name :: term(), pid(), py_call:name(), py_call:name(), Given) ->
+    ok | {error, py_error:reason()}
+when
+    Loop :: py_nif:event_loop() | py_nif:raw_loop(),
+    Given :: {[term()], py_call:kwargs()}.
+submit(Op, Loop, Name, To, M, F, {Args, Kw}) ->
+    case {py_call:payload(M, F, Args, Kw), home(Op, py_nif:event_loop_kind(Loop), Loop)} of
+        {{ok, Payload}, {ok, Place}} -> py_call:named(To, Name, Place, Op, py_about:flags(), Payload);
+        {{ok, _}, Error} -> Error;
+        {Error, _} -> Error
+    end.
+
+home(_Op, gone, _Loop) -> {error, not_running};
+home(?OP_CALL, _Kind, _Loop) -> {ok, default};
+home(?OP_ASYNC, raw, _Loop) -> py_event_loop_pool:get_loop();
+home(?OP_ASYNC, python, Loop) -> {ok, Loop}.
 
 %% `{py_stream, Ref, _}' will come.
 -spec stream(encoded(), opts()) -> {ok, reference()} | {error, py_error:reason()}.
