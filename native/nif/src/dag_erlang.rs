@@ -14,8 +14,8 @@ use crate::dag_python::write_stopped;
 use crate::dag_run::Context;
 use crate::dag_value::{self, TermReason};
 use crate::erts::{MsgEnv, Raw};
-use crate::out::{write_list_header, write_nil};
 use crew::sync::lock;
+use etf::write::{write_list_header, write_nil};
 
 /// The functions that run for one graph, by the number of their call.
 #[derive(Default)]

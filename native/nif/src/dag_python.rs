@@ -15,9 +15,9 @@ use crate::event_loop;
 use crate::failure::Failure;
 use crate::interp::World;
 use crate::job::{Flags, Job, Op, Order, Reply};
-use crate::out::{write_atom, write_tuple};
 use crate::run;
 use crew::Refused;
+use etf::write::{write_atom, write_tuple};
 
 /// What is called.
 pub enum Called {

@@ -9,7 +9,7 @@ use dag::{Error, Lane, NodeReport, Outcome, Reason, Report, picture};
 
 use crate::dag_run::Context;
 use crate::dag_value::{self, TermReason};
-use crate::out::{write_atom, write_binary, write_int, write_list_header, write_nil, write_tuple};
+use etf::write::{write_atom, write_binary, write_int, write_list_header, write_nil, write_tuple};
 
 const DOT: u32 = 1;
 const SVG: u32 = 2;

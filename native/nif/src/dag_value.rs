@@ -9,10 +9,10 @@ use pyrt::{Kept, Obj};
 use crate::failure::Failure;
 use crate::interp::World;
 use crate::job::Job;
-use crate::out::{write_atom, write_binary, write_int, write_list_header, write_map_header};
-use crate::out::{write_nil, write_tuple};
 use crate::release;
 use crate::run::JobHost;
+use etf::write::{write_atom, write_binary, write_int, write_list_header, write_map_header};
+use etf::write::{write_nil, write_tuple};
 
 pub enum NodeValue {
     /// External Term Format with its version byte, as Erlang encoded it.

@@ -3,8 +3,8 @@
 //!
 //! Thread: attached, the job's own.
 
-use crate::out::{write_atom, write_binary, write_tuple};
 use crate::story;
+use etf::write::{write_atom, write_binary, write_tuple};
 use pyrt::error::Builtin;
 use pyrt::{Attached, Obj, PyError, call};
 

@@ -37,7 +37,6 @@ mod leader;
 mod log;
 mod nifs;
 mod numbers;
-mod out;
 mod plain;
 mod pool;
 mod posix;

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use crate::out::{EMPTY_MAP, write_atom, write_binary, write_int, write_tuple};
 use crew::sync::lock;
+use etf::write::{EMPTY_MAP, write_atom, write_binary, write_int, write_tuple};
 use rustler::LocalPid;
 
 use crate::erts::MsgEnv;

@@ -13,9 +13,9 @@ use crate::ask;
 use crate::callback::{self, Answer, NoAnswer};
 use crate::current::{self, Current};
 use crate::interp::{Interp, World};
-use crate::out::{self, write_list_header};
 use crate::{census, fork, log, runtime};
 use crate::{py_output, py_send};
+use etf::write::{self, write_list_header};
 
 /// The module's state in one interpreter.
 pub struct NodeModule {
@@ -256,7 +256,7 @@ pub fn encode_args<'py>(
             let arg = args.want(index, "arg")?;
             etf::encode(&world.bound, host, &arg, &mut out).map_err(|error| raised(py, error))?;
         }
-        out::write_nil(&mut out);
+        write::write_nil(&mut out);
         Ok(out)
     })
 }

@@ -11,9 +11,9 @@ use rustler::ResourceArc;
 use crate::current::Current;
 use crate::here::{here, may_wait};
 use crate::leader::{self, Leader, Written};
-use crate::out::EMPTY_MAP;
 use crate::py_module::{NodeHost, interp, raised, stopped, with_world};
 use crate::{courier, current, fork, log, runtime};
+use etf::write::EMPTY_MAP;
 
 pub fn log_<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     let py = args.py();

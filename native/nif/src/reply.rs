@@ -19,7 +19,8 @@ use crate::refs::ObjectRef;
 use crate::run::JobHost;
 use crate::slot::Slot;
 use crate::ticket::{Answered, Ticket};
-use crate::{lanes, log, out, stream};
+use crate::{lanes, log, stream};
+use etf::write;
 
 /// Python memory lent to Erlang as a binary, released with it.
 pub struct Lender(#[expect(dead_code, reason = "held, not read")] Kept);
@@ -206,7 +207,7 @@ fn collect<'py>(
     let mut out = Vec::with_capacity(4096);
     out.extend_from_slice(OK);
     let header = out.len();
-    out::write_list_header(&mut out, 0);
+    write::write_list_header(&mut out, 0);
     let (mut count, mut widest) = (0usize, 0);
     while let Some(item) = items.next()? {
         widest = widest.max(etf::encode(&world.bound, &host, &item, &mut out)?.widest_map);
@@ -224,7 +225,7 @@ fn collect<'py>(
         };
         out[header + 1..header + 5].copy_from_slice(&count.to_be_bytes());
     }
-    out::write_nil(&mut out);
+    write::write_nil(&mut out);
     Ok(Answer::Bytes(out, widest))
 }
 
@@ -241,7 +242,7 @@ pub fn reason(slot: &Slot, ticket: &Ticket, flags: Flags, failure: &Failure<'_>)
     let mut out = Vec::with_capacity(128);
     out.extend_from_slice(ERROR);
     if flags.fallback() && failure.is_refusal() {
-        out::write_atom(&mut out, "refused");
+        write::write_atom(&mut out, "refused");
         return Answer::Bytes(out, 0);
     }
     let story = failure.write(&mut out, flags.traceback());

@@ -16,7 +16,7 @@ use rustler::{LocalPid, ResourceArc};
 use crate::interp::Interp;
 use crate::leader::Leader;
 use crate::pool::Pool;
-use crate::{fork, log, out, py_module, release, watch};
+use crate::{fork, log, py_module, release, watch};
 use crew::sync::lock;
 
 /// What the configuration says.
@@ -226,7 +226,7 @@ pub fn main_pool() -> Option<Arc<Pool>> {
 /// Name and creation of this node, of this moment: those a local pid is encoded with.
 pub fn node(pid: &LocalPid) -> etf::NodeId {
     let bytes = log::with_env(|env| env.encode_pid(pid)).unwrap_or_default();
-    out::node_of_pid(&bytes).unwrap_or(etf::NodeId {
+    etf::node_of_pid(&bytes).unwrap_or(etf::NodeId {
         name: b"nonode@nohost".to_vec(),
         creation: 0,
     })

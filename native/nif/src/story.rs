@@ -11,7 +11,7 @@ use pyrt::error::Builtin;
 use pyrt::{Attached, Obj, PyError, call};
 
 use crate::failure::{text, write_class};
-use crate::out::{
+use etf::write::{
     write_atom, write_binary, write_int, write_list_header, write_map_header, write_nil,
 };
 

@@ -1,5 +1,6 @@
-//! What a call is of, read where Python is not at hand.
+//! What of a term is read where Python is not at hand.
 
+use crate::host::NodeId;
 use crate::tag;
 
 /// The bytes of module and function in an encoded call. A function that is named in two ways, by an atom and by a
@@ -25,9 +26,28 @@ fn name_len(bytes: &[u8]) -> Option<usize> {
     })
 }
 
+/// The node in an encoded pid: its name, eight bytes of the process, four of the node's creation.
+pub fn node_of_pid(pid: &[u8]) -> Option<NodeId> {
+    let name = pid.strip_prefix(&[tag::VERSION, tag::NEW_PID])?;
+    let (text, rest) = match *name {
+        [tag::SMALL_ATOM_UTF8 | tag::SMALL_ATOM, len, ref rest @ ..] => {
+            rest.split_at_checked(usize::from(len))?
+        }
+        [tag::ATOM_UTF8 | tag::ATOM, a, b, ref rest @ ..] => {
+            rest.split_at_checked(usize::from(u16::from_be_bytes([a, b])))?
+        }
+        _ => return None,
+    };
+    let creation = rest.get(8..12)?.try_into().ok()?;
+    Some(NodeId {
+        name: text.to_vec(),
+        creation: u32::from_be_bytes(creation),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::callee;
+    use super::{callee, node_of_pid};
 
     /// `{math, <<"sqrt">>, [4], #{}}`
     const CALL: &[u8] = b"\x83h\x04w\x04mathm\x00\x00\x00\x04sqrtk\x00\x01\x04t\x00\x00\x00\x00";
@@ -51,5 +71,24 @@ mod tests {
         assert_eq!(callee(b"\x83h\x02w\x04math"), None);
         assert_eq!(callee(b"\x83h\x04a\x04w\x01a"), None);
         assert_eq!(callee(b"\x83h\x04m\xff\xff\xff\xffab"), None);
+    }
+
+    #[test]
+    fn a_pid_names_its_node_in_each_encoding_of_the_atom() {
+        let rest = b"\0\0\0\x01\0\0\0\x02\x01\x02\x03\x04";
+        for head in [
+            &b"\x83Xw\x03a@b"[..],
+            b"\x83Xs\x03a@b",
+            b"\x83Xv\0\x03a@b",
+            b"\x83Xd\0\x03a@b",
+        ] {
+            let pid = [head, rest].concat();
+            let node = node_of_pid(&pid).map(|node| (node.name, node.creation));
+            assert_eq!(node, Some((b"a@b".to_vec(), 0x0102_0304)));
+            for len in 0..pid.len() {
+                assert!(node_of_pid(&pid[..len]).is_none(), "cut after {len} bytes");
+            }
+        }
+        assert!(node_of_pid(b"\x83Zw\x03a@b").is_none());
     }
 }
