@@ -23,12 +23,14 @@ call(<<"channel_try_send">>, [Channel, Value], _Caller) ->
     case py_channel:send(Channel, Value) of
         ok -> true;
         busy -> false;
-        {error, closed} -> closed
+        {error, closed} -> closed;
+        {error, Why} -> error(Why)
     end;
 call(<<"channel_send">>, [Channel, Value], _Caller) ->
     case py_channel:put(Channel, Value) of
         ok -> true;
-        {error, closed} -> closed
+        {error, closed} -> closed;
+        {error, Why} -> error(Why)
     end;
 call(<<"channel_receive">>, [Channel, Timeout], _Caller) ->
     received(py_channel:recv(Channel, or_infinity(Timeout)));
@@ -41,7 +43,7 @@ call(<<"channel_give_back">>, [Channel, Value], _Caller) ->
     _ = py_channel:give_back(Channel, Value),
     true;
 call(<<"channel_close">>, [Channel], _Caller) ->
-    py_channel:close(Channel);
+    ok_or_raise(py_channel:close(Channel));
 call(<<"start_loops">>, [], _Caller) ->
     {ok, _Loop} = py_event_loop_pool:get_loop(),
     true;

@@ -8,16 +8,21 @@
 -export([new/0, new/1, new/2, send/2, put/2, recv/1, recv/2, close/1, info/1]).
 -export([await_value/2, forget/2, give_back/2]).
 -export([start_link/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([new_table/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([channel/0]).
 
 -type channel() :: pid().
--type received() :: {ok, term()} | {error, closed | timeout | {bad_argument, timeout}}.
+%% What is no channel is refused.
+-type refused() :: closed | {bad_argument, channel}.
+-type received() :: {ok, term()} | {error, timeout | {bad_argument, timeout} | refused()}.
 
 -include("py_nif.hrl").
 
 -define(DEFAULT_MAX, 1000).
+%% The channels of this node, so that to know one costs next to nothing.
+-define(CHANNELS, py_channels).
 
 %% Someone who waits for a value, by a token of its own where it may change its mind.
 -record(waiter, {
@@ -53,11 +58,11 @@ new(Maker, Max) when is_integer(Max), Max > 0 -> py_channel_sup:start_channel(Ma
 new(_Maker, _Max) -> {error, {bad_argument, max}}.
 
 %% Never waits: a full channel is `busy'.
--spec send(channel(), term()) -> ok | busy | {error, closed}.
+-spec send(channel(), term()) -> ok | busy | {error, refused()}.
 send(Channel, Value) -> ask(Channel, {send, Value}).
 
 %% Waits for room.
--spec put(channel(), term()) -> ok | {error, closed}.
+-spec put(channel(), term()) -> ok | {error, refused()}.
 put(Channel, Value) -> ask(Channel, {put, Value}).
 
 -spec recv(channel()) -> received().
@@ -71,23 +76,49 @@ recv(_Channel, _Timeout) -> {error, {bad_argument, timeout}}.
 -spec await_value(channel(), term()) -> received() | forgotten.
 await_value(Channel, Token) -> ask(Channel, {recv, infinity, Token}).
 
--spec forget(channel(), term()) -> ok | {error, closed}.
+-spec forget(channel(), term()) -> ok | {error, refused()}.
 forget(Channel, Token) -> ask(Channel, {forget, Token}).
 
 %% A value whose receiver was gone when it came: it is the next one again.
--spec give_back(channel(), term()) -> ok | {error, closed}.
+-spec give_back(channel(), term()) -> ok | {error, refused()}.
 give_back(Channel, Value) -> ask(Channel, {give_back, Value}).
 
 %% What is in it can still be received.
--spec close(channel()) -> ok.
+-spec close(channel()) -> ok | {error, {bad_argument, channel}}.
 close(Channel) ->
-    _ = ask(Channel, close),
-    ok.
+    case ask(Channel, close) of
+        {error, {bad_argument, channel}} = Error -> Error;
+        _ -> ok
+    end.
 
--spec info(channel()) -> #{atom() => term()} | {error, closed}.
+-spec info(channel()) -> #{atom() => term()} | {error, refused()}.
 info(Channel) -> ask(Channel, info).
 
-ask(Channel, Request) -> py_ask:server(Channel, Request, {error, closed}).
+ask(Channel, Request) ->
+    Otherwise = {error, closed},
+    case is_known(Channel) of
+        true ->
+            py_ask:server(Channel, Request, Otherwise);
+        false ->
+            case py_ask:server_of([?MODULE], Channel, Request, Otherwise) of
+                {error, no_server} -> {error, {bad_argument, channel}};
+                Answer -> Answer
+            end
+    end.
+
+is_known(Channel) ->
+    try
+        ets:member(?CHANNELS, Channel)
+    catch
+        %% The application is not running.
+        error:badarg -> false
+    end.
+
+%% Makes the table of channels; its owner is the calling process, and they end with that.
+-spec new_table() -> ok.
+new_table() ->
+    ?CHANNELS = ets:new(?CHANNELS, [named_table, public, {read_concurrency, true}]),
+    ok.
 
 -spec start_link(pid(), pos_integer()) -> gen_server:start_ret().
 start_link(Maker, Max) ->
@@ -96,6 +127,7 @@ start_link(Maker, Max) ->
 -spec init({pid(), pos_integer()}) -> {ok, #state{}}.
 init({Maker, Max}) ->
     _ = monitor(process, Maker, [{tag, maker_down}]),
+    true = ets:insert(?CHANNELS, {self()}),
     {ok, #state{max = Max}}.
 
 -spec handle_call(term(), gen_server:from(), #state{}) ->
@@ -227,3 +259,8 @@ handle_info({maker_down, _, process, _, _}, State) ->
     {stop, normal, closed(State)};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).
+
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, _State) ->
+    true = ets:delete(?CHANNELS, self()),
+    ok.

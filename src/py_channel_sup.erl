@@ -31,6 +31,7 @@ start_child(Module, Args) -> apply(Module, start_link, Args).
 
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
+    ok = py_channel:new_table(),
     Channel = #{
         id => py_channel,
         start => {?MODULE, start_child, []},

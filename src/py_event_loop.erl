@@ -54,6 +54,8 @@ loop(Pid) when is_pid(Pid) ->
 loop(Loop) ->
     Loop.
 
+%% A loop of another node is none here.
+ask(Pid, _Otherwise) when node(Pid) =/= node() -> {error, no_server};
 ask(Pid, Otherwise) -> py_ask:server_of([?MODULE, py_event_loop_beam], Pid, loop, Otherwise).
 
 %% `{async_result, Ref, Answer}' goes to the caller. Gives the reference to cancel by.

@@ -38,9 +38,12 @@ kind(Loop) ->
         error:badarg -> none
     end.
 
--spec stop(pid()) -> ok.
+-spec stop(pid()) -> ok | {error, {bad_argument, router}}.
 stop(Router) ->
-    py_ask:otherwise(fun() -> gen_server:stop(Router) end, ok).
+    case py_ask:stop_of([?MODULE], Router) of
+        {error, no_server} -> {error, {bad_argument, router}};
+        ok -> ok
+    end.
 
 %% Takes what is ready in the loop, and tells who wants to know.
 -spec step(py_nif:raw_loop(), opts()) -> ok.

@@ -39,11 +39,11 @@ start_link(Name, Opts) ->
         {ok, true} -> {error, {bad_argument, name}}
     end.
 
--spec stop(gen_server:server_ref()) -> ok.
+-spec stop(gen_server:server_ref()) -> ok | {error, {bad_argument, worker}}.
 stop(Worker) ->
-    py_ask:otherwise(fun() -> gen_server:stop(Worker) end, ok).
+    known(py_ask:stop_of([?MODULE], Worker)).
 
--spec loop(gen_server:server_ref()) -> {ok, py_nif:raw_loop()} | {error, not_running}.
+-spec loop(gen_server:server_ref()) -> {ok, py_nif:raw_loop()} | {error, py_error:reason()}.
 loop(Worker) ->
     request(Worker, loop).
 
@@ -57,7 +57,7 @@ add_reader(Worker, Fd) ->
 add_writer(Worker, Fd) ->
     request(Worker, {ask, write, Fd, self()}).
 
--spec remove(gen_server:server_ref(), id()) -> ok | {error, not_running}.
+-spec remove(gen_server:server_ref(), id()) -> ok | {error, py_error:reason()}.
 remove(Worker, Id) ->
     request(Worker, {remove, Id}).
 
@@ -66,11 +66,14 @@ remove(Worker, Id) ->
 call_later(Worker, Ms) ->
     request(Worker, {ask, timer, Ms, self()}).
 
--spec cancel_timer(gen_server:server_ref(), id()) -> ok | {error, not_running}.
+-spec cancel_timer(gen_server:server_ref(), id()) -> ok | {error, py_error:reason()}.
 cancel_timer(Worker, Id) ->
     remove(Worker, Id).
 
-request(Worker, Request) -> py_ask:server(Worker, Request, {error, not_running}).
+request(Worker, Request) -> known(py_ask:server_of([?MODULE], Worker, Request, {error, not_running})).
+
+known({error, no_server}) -> {error, {bad_argument, worker}};
+known(Answer) -> Answer.
 
 -spec init(opts()) -> {ok, #state{}} | {stop, py_error:reason()}.
 init(_Opts) ->

@@ -43,16 +43,19 @@ info(Context) ->
     on_loop(way(Context), '_info', []).
 
 %% Every connection is closed, and its protocol told.
--spec stop(pid()) -> ok.
+-spec stop(pid()) -> ok | {error, {bad_argument, context}}.
 stop(Context) ->
-    py_ask:otherwise(fun() -> gen_server:stop(Context) end, ok).
+    known(py_ask:stop_of([?MODULE], Context)).
 
--spec way(pid()) -> way() | {error, not_running}.
+-spec way(pid()) -> way() | {error, not_running | {bad_argument, context}}.
 way(Context) ->
-    py_ask:server(Context, way, {error, not_running}).
+    known(py_ask:server_of([?MODULE], Context, way, {error, not_running})).
 
--spec on_loop(way() | {error, not_running}, atom(), [term()]) -> py:result().
-on_loop({error, not_running} = Error, _Function, _Args) ->
+known({error, no_server}) -> {error, {bad_argument, context}};
+known(Answer) -> Answer.
+
+-spec on_loop(way() | {error, not_running | {bad_argument, context}}, atom(), [term()]) -> py:result().
+on_loop({error, _} = Error, _Function, _Args) ->
     Error;
 on_loop({Loop, Number}, Function, Args) ->
     Request = #{module => ?PYTHON, func => Function, args => [Number | Args]},

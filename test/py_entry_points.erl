@@ -31,7 +31,7 @@ is_internal(_Module, Function) when
 ->
     true;
 is_internal(py_channel, Function) ->
-    lists:member(Function, [start_link, await_value, forget, give_back]);
+    lists:member(Function, [start_link, new_table, await_value, forget, give_back]);
 is_internal(py_context, Function) ->
     lists:member(Function, [start_link, subinterp_link, default]);
 is_internal(py_dag, Function) ->
