@@ -62,7 +62,7 @@ handle_info({'DOWN', Monitor, process, _Supervisor, Why}, State) when is_map_key
                 ok;
             _ ->
                 ?LOG_ERROR("py_asgi: the supervisor of ~ts was ended (~tp), it is started again", [App, Why]),
-                again(Options, py_async:deadline(Limit + ?MORE))
+                again(Options, py_deadline:at(Limit + ?MORE))
         end,
     {noreply, Others};
 handle_info({again, #{app := _} = Options, Deadline}, State) when is_integer(Deadline) ->
@@ -73,7 +73,7 @@ handle_info(Message, State) ->
 
 %% It tells when it is up.
 again(#{app := {_, App}} = Options, Deadline) ->
-    case {py_asgi_sup:start_server(Options), py_async:left(Deadline)} of
+    case {py_asgi_sup:start_server(Options), py_deadline:left(Deadline)} of
         {{ok, _}, _} ->
             ok;
         {{error, Reason}, 0} ->
