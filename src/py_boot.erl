@@ -12,7 +12,10 @@
 
 -spec run(py_config:config()) -> ok | {error, Sentence :: binary()}.
 run(Config) ->
-    each(steps(Config)).
+    Done = each(steps(Config)),
+    %% The process lives as long as the application and seldom does anything: what came back would stay with it.
+    true = garbage_collect(),
+    Done.
 
 each([]) ->
     ok;
