@@ -8,8 +8,9 @@ import threading
 import time
 import types
 
-import erlang
 import py_tools
+
+import erlang
 
 
 async def one():
