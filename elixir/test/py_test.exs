@@ -12,7 +12,8 @@ defmodule PyTest do
   @pairs [
     {Py, :py, []},
     {Py.Asgi, :py_asgi, []},
-    {Py.Channel, :py_channel, [new: 2, await_value: 2, forget: 2, give_back: 2, start_link: 2]},
+    {Py.Channel, :py_channel,
+     [new: 2, await_value: 2, forget: 2, give_back: 2, new_table: 0, start_link: 2]},
     {Py.Context, :py_context, [default: 1, interrupt: 1, start_link: 1, subinterp_link: 0]},
     {Py.Dag, :py_dag, []},
     {Py.Error, :py_error, [format_error: 2]},
