@@ -133,8 +133,9 @@ stuck() ->
     Idents = fun() -> [Ident || Pool <- [main, other], {ok, Ident} <- [py:call(Pool, threading, get_ident, [])]] end,
     Before = Idents(),
     ok = logger:add_handler(?MODULE, ?MODULE, #{level => notice, config => {all, self()}}),
-    {error, timeout} = py:call(time, sleep, [60], #{}, 50),
-    {error, timeout} = py:eval(other, <<"__import__('time').sleep(60)">>, #{}, 50),
+    %% Long enough to have begun: what is cancelled before that keeps no thread.
+    {error, timeout} = py:call(time, sleep, [60], #{}, 1000),
+    {error, timeout} = py:eval(other, <<"__import__('time').sleep(60)">>, #{}, 1000),
     After = Idents(),
     Logged = [receive {logged, Level, Text} -> {Level, Text} end || _ <- Before],
     receive {logged, _, _} = More -> error(More) after 0 -> {Before, After, Logged} end.
@@ -152,7 +153,7 @@ stuck_while_bound() ->
     ok = py:exec(<<"name = 1">>),
     Ident = fun() -> py:call(threading, get_ident, [], #{}, 30_000) end,
     {ok, Before} = Ident(),
-    {error, timeout} = py:call(time, sleep, [60], #{}, 50),
+    {error, timeout} = py:call(time, sleep, [60], #{}, 1000),
     {ok, After} = Ident(),
     {Before, After, py:eval(<<"name">>)}.
 
