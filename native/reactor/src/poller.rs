@@ -1,4 +1,5 @@
-//! The system's readiness: epoll, level-triggered, waiting in nanoseconds.
+//! The system's readiness: epoll, level-triggered. It waits in milliseconds, `ppoll` for its descriptor in nanoseconds:
+//! both are in every kernel.
 //!
 //! Thread: the loop's own; `Waker` is for all others. Never: knows what a source is for.
 
@@ -7,7 +8,6 @@ use std::ops::BitOr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
@@ -99,13 +99,18 @@ const WAKER: u64 = u64::MAX;
 /// Events taken per wait: more are ready again at the next one, which comes at once.
 const BATCH: usize = 1024;
 
+const MILLISECOND: u64 = 1_000_000;
+/// Shorter waits are likely to end by their time, which is kept to the nanosecond. In longer ones events come first:
+/// those cost one system call.
+const SHORT: u64 = 10 * MILLISECOND;
+/// No wait is longer: epoll counts milliseconds in an `int`.
+const LONGEST: u64 = i32::MAX as u64 * MILLISECOND;
+
 pub struct Poller {
     /// `None` once it is closed.
     epoll: Option<Own>,
     waker: Arc<Waker>,
     events: Vec<epoll::Event>,
-    /// Linux before 5.11 has no `epoll_pwait2`.
-    old_kernel: Option<Epoll>,
     resets: u32,
 }
 
@@ -117,7 +122,6 @@ impl Poller {
             epoll: Some(epoll.into()),
             waker: Arc::new(Waker(RwLock::new(Some(waker.into())))),
             events: Vec::with_capacity(BATCH),
-            old_kernel: None,
             resets: 0,
         };
         poller.watch_waker()?;
@@ -139,7 +143,6 @@ impl Poller {
     /// Gives the descriptors back; nothing can be watched any more.
     pub fn close(&mut self) {
         self.epoll = None;
-        self.old_kernel = None;
         self.events.clear();
         drop(self.waker.0.write().take());
     }
@@ -187,16 +190,12 @@ impl Poller {
     pub fn reset(&mut self) -> io::Result<()> {
         self.epoll = Some(epoll::create(epoll::CreateFlags::CLOEXEC)?.into());
         self.resets = self.resets.wrapping_add(1);
-        if self.old_kernel.is_some() {
-            self.old_kernel = Some(Epoll(self.set()?.as_fd().try_clone_to_owned()?));
-        }
         self.watch_waker()
     }
 
     /// In the child of a fork, where nothing is watched any more.
     pub(crate) fn part_from_parent(&mut self) {
         self.epoll = None;
-        self.old_kernel = None;
         self.events.clear();
     }
 
@@ -205,53 +204,22 @@ impl Poller {
         self.resets
     }
 
-    /// Waits until something is ready or `timeout` nanoseconds have passed; `None` waits for ever.
+    /// Waits until something is ready or `timeout` nanoseconds have passed; `None` waits for ever. A long wait may end
+    /// up to a millisecond before its time.
     pub fn wait(&mut self, timeout: Option<u64>) -> io::Result<Waited> {
         self.events.clear();
-        if self.old_kernel.is_some() {
-            return self.wait_on_old_kernel(timeout);
-        }
-        let time = timeout.map(timespec);
         let Some(set) = &self.epoll else {
             return Err(Errno::BADF.into());
         };
-        match epoll::wait(set, spare_capacity(&mut self.events), time.as_ref()) {
-            Ok(_) => Ok(Waited::Done),
+        let waited = match timeout {
+            Some(nanos @ 1..SHORT) => wait_exactly(set, &mut self.events, nanos),
+            _ => wait_whole(set, &mut self.events, timeout),
+        };
+        match waited {
+            Ok(()) => Ok(Waited::Done),
             Err(Errno::INTR) => Ok(Waited::Interrupted),
-            Err(Errno::NOSYS) => {
-                self.old_kernel = Some(Epoll(self.set()?.as_fd().try_clone_to_owned()?));
-                self.wait_on_old_kernel(timeout)
-            }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// `ppoll` waits in nanoseconds for the epoll descriptor, then the events are fetched.
-    fn wait_on_old_kernel(&mut self, timeout: Option<u64>) -> io::Result<Waited> {
-        let Some(set) = &self.old_kernel else {
-            return Ok(Waited::Done);
-        };
-        if timeout != Some(0) {
-            let time = timeout.map(timespec);
-            let mut fds = [PollFd::new(self.set()?, PollFlags::IN)];
-            match poll(&mut fds, time.as_ref()) {
-                Ok(_) => {}
-                Err(Errno::INTR) => return Ok(Waited::Interrupted),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let mut batch = [EpollEvent::empty(); 128];
-        let count = match set.wait(&mut batch, EpollTimeout::ZERO) {
-            Ok(count) => count,
-            Err(nix::errno::Errno::EINTR) => return Ok(Waited::Interrupted),
-            Err(error) => return Err(error.into()),
-        };
-        self.events
-            .extend(batch.iter().take(count).map(|event| epoll::Event {
-                flags: epoll::EventFlags::from_bits_retain(event.events().bits() as u32),
-                data: epoll::EventData::new_u64(event.data()),
-            }));
-        Ok(Waited::Done)
     }
 
     /// Whether events of the last wait were not taken.
@@ -284,11 +252,28 @@ impl Poller {
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         self.epoll.as_ref().map(AsFd::as_fd)
     }
+}
 
-    pub(crate) fn pretend_old_kernel(&mut self) -> io::Result<()> {
-        self.old_kernel = Some(Epoll(self.set()?.as_fd().try_clone_to_owned()?));
-        Ok(())
+/// Waits for the descriptor of the set, then fetches the events.
+#[inline(never)]
+fn wait_exactly(set: &Own, events: &mut Vec<epoll::Event>, nanos: u64) -> Result<(), Errno> {
+    let mut fds = [PollFd::new(set, PollFlags::IN)];
+    match poll(&mut fds, Some(&timespec(nanos)))? {
+        0 => Ok(()),
+        _ => wait_whole(set, events, Some(0)),
     }
+}
+
+/// Waits for as many whole milliseconds as the time has.
+#[inline]
+fn wait_whole(
+    set: &Own,
+    events: &mut Vec<epoll::Event>,
+    timeout: Option<u64>,
+) -> Result<(), Errno> {
+    let whole = |nanos: u64| timespec(nanos.min(LONGEST) / MILLISECOND * MILLISECOND);
+    epoll::wait(set, spare_capacity(events), timeout.map(whole).as_ref())?;
+    Ok(())
 }
 
 fn timespec(nanos: u64) -> Timespec {

@@ -403,10 +403,4 @@ impl<W, S> Reactor<W, S> {
     pub fn poller(&self) -> &Poller {
         &self.poller
     }
-
-    /// Waits as on Linux before 5.11.
-    #[doc(hidden)]
-    pub fn pretend_old_kernel(&mut self) -> io::Result<()> {
-        self.poller.pretend_old_kernel()
-    }
 }

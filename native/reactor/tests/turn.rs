@@ -170,23 +170,6 @@ fn a_closed_descriptor_with_a_living_twin_does_not_spin_the_loop() {
     assert!(host.waits - waits <= 2, "{} waits", host.waits - waits);
 }
 
-fn check_timers(old_kernel: bool) {
-    let (mut host, mut reactor) = parts();
-    if old_kernel {
-        reactor.pretend_old_kernel().unwrap();
-    }
-    for delay in [250_000, 1_000_000, 3_300_000] {
-        let deadline = clock::now() + delay;
-        reactor.set_timer(Moment::at_nanos(deadline), note("due"));
-        host.seen.clear();
-        while host.seen.is_empty() {
-            reactor.turn(&mut host).unwrap();
-        }
-        assert!(clock::now() >= deadline);
-        assert_eq!(reactor.timers(), 0);
-    }
-}
-
 #[test]
 fn a_timer_set_for_now_runs_in_the_next_turn_after_what_was_made_ready() {
     let (mut host, mut reactor) = parts();
@@ -200,22 +183,48 @@ fn a_timer_set_for_now_runs_in_the_next_turn_after_what_was_made_ready() {
     assert_eq!(host.seen, ["ready", "timer"]);
 }
 
+/// Below and above the length from which waits are in whole milliseconds.
 #[test]
-fn timers_are_never_early() {
-    check_timers(false);
+fn timers_are_never_early_and_take_two_waits_at_most() {
+    let (mut host, mut reactor) = parts();
+    for delay in [250_000, 1_000_000, 3_300_000, 12_300_000] {
+        let deadline = clock::now() + delay;
+        reactor.set_timer(Moment::at_nanos(deadline), note("due"));
+        host.seen.clear();
+        let waits = host.waits;
+        while host.seen.is_empty() {
+            reactor.turn(&mut host).unwrap();
+        }
+        assert!(clock::now() >= deadline);
+        assert_eq!(reactor.timers(), 0);
+        // The whole milliseconds, then the rest.
+        assert!(host.waits - waits <= 2, "{} waits", host.waits - waits);
+    }
 }
 
 #[test]
-fn timers_and_posts_work_without_epoll_pwait2() {
-    check_timers(true);
-    let (mut host, mut reactor) = parts();
-    reactor.pretend_old_kernel().unwrap();
-    let poster = reactor.poster();
-    let posting = std::thread::spawn(move || poster.post(note("posted")).is_ok());
-    while host.seen.is_empty() {
-        reactor.turn(&mut host).unwrap();
+fn a_post_ends_a_wait_of_any_length() {
+    // Such a timer could not be waited for in one piece.
+    let hundred_days = 100 * 86_400 * 1_000_000_000;
+    for delay in [
+        Some(9_000_000),
+        Some(60_000_000_000),
+        Some(hundred_days),
+        None,
+    ] {
+        let (mut host, mut reactor) = parts();
+        if let Some(delay) = delay {
+            reactor.set_timer(Moment::at_nanos(clock::now() + delay), note("due"));
+        }
+        let poster = reactor.poster();
+        let posting = std::thread::spawn(move || poster.post(note("posted")).is_ok());
+        while host.seen.is_empty() {
+            reactor.turn(&mut host).unwrap();
+        }
+        // The first may be over before the thread has begun.
+        assert!(host.seen[0] == "posted" || delay == Some(9_000_000));
+        assert!(posting.join().unwrap());
     }
-    assert!(posting.join().unwrap());
 }
 
 #[test]
