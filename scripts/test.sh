@@ -354,11 +354,9 @@ test_elixir() {
     counted elixir "Elixir" "$py_version" "test-elixir-$py_tag" run_elixir
 }
 
-run_elixir() (
-    cd elixir || exit
-    limited env PYTHON="$py_exe" PY_TEST_VENV="$venv" ERL_LIBS="$root/_build/default/lib" \
-        MIX_ENV=test HEX_OFFLINE=1 LC_ALL=C.UTF-8 mix test
-)
+run_elixir() {
+    limited env PYTHON="$py_exe" PY_TEST_VENV="$venv" MIX_ENV=test HEX_OFFLINE=1 LC_ALL=C.UTF-8 mix test
+}
 
 # --foreground: so that Ctrl-C reaches the runner too. A command in the background of a shell ignores SIGINT and
 # SIGQUIT, one of nohup SIGHUP, and so would all that it starts.
