@@ -9,6 +9,7 @@ dev_check() {
     mkdir -p priv
     check rustfmt cargo fmt --all --check
     check "stubs of native functions" escript scripts/check_nif.escript .
+    check "licences of crates" check_licences
     check clippy run_clippy
     check "dialyzer (the first time it reads all of OTP)" rebar3 dialyzer
     check xref rebar3 xref
@@ -33,6 +34,17 @@ check() {
 run_clippy() {
     PYO3_PYTHON=$py_base cargo clippy --workspace --all-targets --target-dir "target/test-$py_tag" \
         -- -D warnings
+}
+
+check_licences() {
+    crates | "$py_exe" scripts/licences.py check
+}
+
+# What cargo knows of the crates that are part of the libraries, on every target that has archives.
+crates() {
+    crates_targets=$(artefact_table | awk '{ print "--filter-platform", $2 }')
+    # shellcheck disable=SC2086 # a list of options
+    cargo metadata --format-version 1 --locked $crates_targets
 }
 
 run_mypy() {
