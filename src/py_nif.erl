@@ -1,59 +1,42 @@
-%% Stubs and specs of the native library; behaviour lives in the modules that call it.
+%% Stubs and specs of the native library; behaviour lives in the modules that call it. `submit_call/6' and
+%% `submit_coroutine/6' are no stubs: programs know them by these names.
 %%
 %% Loaded by `init/1' once per node (no -on_load: which library it is depends on the Python found).
 -module(py_nif).
 
--export([init/1, is_loaded/0]).
--export([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
--export([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
--export([nothing/0, nothing_dirty/0, copy_fresh/1]).
--export([pool_new/1, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
--export([pool_interrupt/1, worker_is_down/1]).
--export([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
--export([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
--export([submit/6, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2, linger/2]).
--export([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1]).
--export([submit_call/6, submit_coroutine/6]).
--export([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
--export([executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1]).
--export([callback_reply/6, callback_refuse/2, is_object_ref/1]).
--export([dag_new/3, dag_new_large/3, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
--export([dag_redis/1, dag_default/1]).
--export([server_options/0]).
+%% The native functions: each stands in this list only.
+-define(NIFS, [
+    start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2,
+    slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0,
+    nothing/0, nothing_dirty/0, copy_fresh/1,
+    pool_new/1, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1,
+    pool_interrupt/1, worker_is_down/1,
+    subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1,
+    pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1,
+    submit/6, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2, linger/2,
+    loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1,
+    gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1,
+    executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1,
+    callback_reply/6, callback_refuse/2, is_object_ref/1,
+    dag_new/3, dag_new_large/3, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1,
+    dag_redis/1, dag_default/1,
+    server_options/0,
+    event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1,
+    add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2,
+    call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1, event_loop_kind/1,
+    create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2,
+    close_test_fd/1
+]).
 
--export([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
--export([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
--export([call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1, event_loop_kind/1]).
--export([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
--export([close_test_fd/1]).
+-export([init/1, is_loaded/0, submit_call/6, submit_coroutine/6]).
+-export(?NIFS).
+-nifs(?NIFS).
 
 -export_type([raw_loop/0, event_id/0, event_loop/0]).
 -export_type([place/0, reply/0]).
 -export_type([slot/0, pool/0, worker/0, job_ref/0, op/0, flags/0, payload/0, refusal/0]).
 -export_type([dag_graph/0, dag_run/0, dag_limit/0, dag_opts/0]).
 -export_type([server_option/0]).
-
--nifs([start/5, finish/1, built_for/0, has_gil/0, python_version/0, set_process/2]).
--nifs([slot_new/1, slot_leader/2, slot_about/2, last_error/1, printed/2, logged/0, delivered/1, counts/0]).
--nifs([nothing/0, nothing_dirty/0, copy_fresh/1]).
--nifs([pool_new/1, pool_close/1, pool_wipe/1, pool_info/1, pool_busy/1, pool_in_use/1]).
--nifs([pool_interrupt/1, worker_is_down/1]).
--nifs([subinterp_new/2, subinterp_counts/0, pool_add_loop/2, pool_loop/1]).
--nifs([pool_memory/1, pool_interp/1, set_main_pool/1, clear_main_pool/0, worker_start/1, worker_retire/1]).
--nifs([submit/6, cancel/2, cancel_ref/1, deadline_set/4, stream_ack/2, linger/2]).
--nifs([loop_new/1, loop_new_beam/1, loop_step/1, loop_close/1, loop_info/1]).
--nifs([gather_new/4, gather_submit/5, gather_close/1, gather_cancel/1]).
--nifs([executor_ready/1, executor_leaves/1, executor_evict/0, executor_takes/2, executor_died/1]).
--nifs([callback_reply/6, callback_refuse/2, is_object_ref/1]).
--nifs([dag_new/3, dag_new_large/3, dag_run/7, dag_cancel/2, dag_reply/4, dag_more/6, dag_limit/1]).
--nifs([dag_redis/1, dag_default/1]).
--nifs([server_options/0]).
-
--nifs([event_loop_new/0, event_loop_destroy/1, event_loop_set_router/2, event_loop_step/1]).
--nifs([add_reader/3, add_writer/3, remove_reader/2, remove_writer/2, call_later/3, cancel_timer/2]).
--nifs([call_at/3, poll_events/2, get_pending/1, event_loop_wakeup/1, event_loop_kind/1]).
--nifs([create_test_udp_socket/1, sendto_test_udp/4, recvfrom_test_udp/2, set_udp_broadcast/2]).
--nifs([close_test_fd/1]).
 
 %% `none' in a node that has never started the application.
 -type slot() :: reference() | none.
@@ -69,8 +52,9 @@
 -type worker() :: reference().
 %% What `spawn_call' and `stream_start' give out.
 -type job_ref() :: reference().
--type op() :: 0..8.
--type flags() :: 0..63.
+%% The numbers are those of `py_nif.hrl'.
+-type op() :: non_neg_integer().
+-type flags() :: non_neg_integer().
 %% A loop that Erlang drives itself.
 -type raw_loop() :: reference().
 -type event_id() :: non_neg_integer().

@@ -11,12 +11,8 @@ fn made_up(pool: ResourceArc<PoolRef>, more: usize) -> usize {
 }
 RUST
 
-after src/py_nif.erl '^-export\(\[nothing/0' <<'ERLANG'
--export([made_up/2]).
-ERLANG
-
-after src/py_nif.erl '^-nifs\(\[nothing/0' <<'ERLANG'
--nifs([made_up/2]).
+after src/py_nif.erl '^    nothing/0, ' <<'ERLANG'
+    made_up/2,
 ERLANG
 
 append src/py_nif.erl <<'ERLANG'
