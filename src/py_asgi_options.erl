@@ -23,8 +23,7 @@
     _ => _
 }.
 
-%% The longest wait `receive ... after' takes.
--define(MAX_TIMEOUT, 16#FFFFFFFF).
+-include("py_nif.hrl").
 
 -spec check(app(), given()) -> {ok, options()} | {error, {bad_argument, binary()} | not_running}.
 check(App, Opts) when is_map(Opts) ->

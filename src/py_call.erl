@@ -226,7 +226,7 @@ cancel_ref(Ref) ->
     end.
 
 -spec stream_ack(py_nif:job_ref(), pos_integer()) -> ok | {error, {bad_argument, ref | count}}.
-stream_ack(Ref, N) when is_integer(N), N > 0, N < 16#FFFFFFFF ->
+stream_ack(Ref, N) when is_integer(N), N > 0, N =< ?MOST_CREDITS ->
     try
         py_nif:stream_ack(Ref, N)
     catch

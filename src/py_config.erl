@@ -14,13 +14,13 @@
 %% Where the default is `undefined', there is none. The help is a cell of the documentation.
 -type row() :: {Name :: atom(), py_kind:kind(), Default :: term(), Help :: binary()}.
 
+-include("py_nif.hrl").
+
 %% The conversion recurses on the C stack of the interpreter threads, so there is an upper end.
 -define(MAX_DEPTH, 100_000).
 %% Processes of a node and threads of an operating system process: far beyond any useful setting.
 -define(MAX_COUNT, 1_000_000_000).
 -define(MAX_THREADS, 4096).
-%% The longest wait `receive ... after' takes.
--define(MAX_TIMEOUT, 16#FFFFFFFF).
 
 %% In the order of the documentation, which is made of it.
 -spec table() -> [row(), ...].

@@ -78,6 +78,8 @@
     | {dag, Node :: term(), reason()}
     | {posix, atom()}.
 
+-include("py_nif.hrl").
+
 %% Every exception class that some supported Python (3.11 to 3.14) has in `builtins'.
 -define(BUILTIN_EXCEPTIONS, #{
     'ArithmeticError' => [],
@@ -286,7 +288,7 @@ format_bad_argument(too_deep) ->
     <<"The value is nested deeper than max_depth. Make it flatter, or raise max_depth in the "
         "configuration of erlang_python.">>;
 format_bad_argument(timeout) ->
-    <<"A timeout is infinity or 0 to 4294967295 milliseconds, as an integer. Correct it and call again.">>;
+    text("A timeout is infinity or 0 to ~b milliseconds, as an integer. Correct it and call again.", [?MAX_TIMEOUT]);
 format_bad_argument(args) ->
     <<"The arguments of a Python function are a proper list, also when there is only one: [16].">>;
 format_bad_argument(calls) ->

@@ -35,14 +35,13 @@
     | {pair, What :: binary()}
     | term.
 
-%% The longest wait `receive ... after' takes.
--define(MOST_TIME, 16#FFFFFFFF).
+-include("py_nif.hrl").
 
 %% The value as it is used, if it is of that kind; or what is wrong, where `wanted/2' does not say it.
 -spec value(kind(), term()) -> {ok, term()} | error | {error, unicode:chardata()}.
 value({integer, Least, Most}, N) -> found(is_integer(N) andalso N >= Least andalso N =< Most, N);
 value({time, _}, infinity) -> {ok, infinity};
-value({time, Least}, N) -> found(is_integer(N) andalso N >= Least andalso N =< ?MOST_TIME, N);
+value({time, Least}, N) -> found(is_integer(N) andalso N >= Least andalso N =< ?MAX_TIMEOUT, N);
 value(boolean, B) -> found(is_boolean(B), B);
 value({one_of, Choices}, Choice) -> found(lists:member(Choice, Choices), Choice);
 value({each_of, Choices}, List) -> found(is_proper(List) andalso List -- Choices =:= [], List);

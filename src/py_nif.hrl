@@ -26,5 +26,9 @@
     (Reason =:= refused orelse (is_tuple(Reason) andalso element(1, Reason) =:= 'ImportError'))
 ).
 
-%% What `receive ... after' takes.
--define(IS_TIMEOUT(T), (is_integer(T) andalso T >= 0 andalso T =< 16#FFFFFFFF orelse T =:= infinity)).
+%% The longest wait `receive ... after' takes, in milliseconds.
+-define(MAX_TIMEOUT, 16#FFFFFFFF).
+-define(IS_TIMEOUT(T), (is_integer(T) andalso T >= 0 andalso T =< ?MAX_TIMEOUT orelse T =:= infinity)).
+
+%% The most credits that a reader of a stream can give at once.
+-define(MOST_CREDITS, 16#FFFFFFFE).

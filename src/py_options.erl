@@ -29,7 +29,6 @@
 
 %% A new interpreter needs some of it itself.
 -define(LEAST_MEMORY, 16#1000000).
--define(MOST_CREDITS, 16#FFFFFFFE).
 
 -define(CALLS, [call, loop_run, stream, stream_start, cast, spawn_call, gather, parallel, map, dag, asgi]).
 
