@@ -52,19 +52,19 @@ rows([<<"functions">>, <<"and">>, <<"options">>]) ->
         ]
     ];
 rows([<<"options">>, <<"of">>, <<"calls">>]) ->
-    options(call_options());
+    options(call_options(), py_options:calls());
 %% The options of one function.
 rows([<<"options">>, <<"of">>, Function]) ->
     [Module, Name] = [binary_to_atom(Part) || Part <- binary:split(Function, <<":">>)],
     [Family] = [Each || {Each, Functions} <- py_options:families(), lists:member({Module, Name}, Functions)],
-    options([Row || {_, _, Takers, _} = Row <- py_options:table(), lists:member(Family, Takers)]);
+    options([Row || {_, _, Takers, _} = Row <- py_options:table(), lists:member(Family, Takers)], [Family]);
 %% Those of all functions that run nothing.
 rows([<<"other">>, <<"options">>]) ->
     [
         row(["function", "option", "value", "meaning"]),
         line(4)
         | [
-            row([code(Function), code(Name), value(Kind), Help])
+            row([code(Function), code(Name), value(Kind), meaning(Name, Help, [Family])])
          || {Family, [Function]} <- py_options:families(),
             not lists:member(Family, py_options:calls()),
             {Name, Kind, Takers, Help} <- py_options:table(),
@@ -76,8 +76,21 @@ call_options() ->
     Calls = py_options:calls(),
     [Row || {_, _, Takers, _} = Row <- py_options:table(), Calls -- Takers =/= Calls].
 
-options(Rows) ->
-    [row(["option", "value", "meaning"]), line(3) | [row([code(Name), value(Kind), Help]) || {Name, Kind, _, Help} <- Rows]].
+options(Rows, Families) ->
+    Cells = [[code(Name), value(Kind), meaning(Name, Help, Families)] || {Name, Kind, _, Help} <- Rows],
+    [row(["option", "value", "meaning"]), line(3) | [row(Each) || Each <- Cells]].
+
+%% With the default; of whom, where not all have it.
+meaning(Name, Help, [Family]) ->
+    [Help, [["; default ", Default] || Default <- default(Name, Family)]];
+meaning(Name, Help, Families) ->
+    Functions = maps:from_list(py_options:families()),
+    [
+        Help,
+        [["; default of ", code(hd(maps:get(Each, Functions))), ": ", Default] || Each <- Families, Default <- default(Name, Each)]
+    ].
+
+default(Name, Family) -> [default(Default) || #{Name := Default} <- [py_options:defaults(Family)]].
 
 row(Cells) -> ["|", [[" ", Cell, " |"] || Cell <- Cells], "\n"].
 

@@ -21,8 +21,6 @@
 -define(PYTHON, 'erlang.serve._run').
 %% The processes of requests that run beside their callers, by reference.
 -define(REQUESTS, py_asgi_requests).
-%% Pieces of a response that nobody has acknowledged yet.
--define(WINDOW, 16).
 
 -record(run, {
     ref :: reference(),
@@ -111,7 +109,8 @@ submit(Ref, Payload, Body, Caller, #{pool := Pool, flags := Flags, timeout := Ti
     end.
 
 streams(#{stream_to := Pid} = Options, Run) ->
-    Run#run{to = {Pid, monitor(process, Pid)}, room = maps:get(window, Options, ?WINDOW)};
+    #{window := Room} = maps:merge(py_options:defaults(asgi), Options),
+    Run#run{to = {Pid, monitor(process, Pid)}, room = Room};
 streams(_Options, Run) ->
     Run.
 

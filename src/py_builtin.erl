@@ -18,7 +18,7 @@ call(<<"mailbox_give_back">>, [Mailbox, Message], _Caller) ->
 call(<<"mailbox_stop">>, [Mailbox], _Caller) ->
     py_mailbox:stop(Mailbox);
 call(<<"channel_new">>, [Max], Caller) ->
-    ok_value(py_channel:new(somebody(Caller), Max));
+    ok_value(py_channel:new(somebody(Caller), maps:from_list([{max, Max} || Max =/= none])));
 call(<<"channel_try_send">>, [Channel, Value], _Caller) ->
     case py_channel:send(Channel, Value) of
         ok -> true;

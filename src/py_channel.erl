@@ -20,7 +20,6 @@
 
 -include("py_nif.hrl").
 
--define(DEFAULT_MAX, 1000).
 %% The channels of this node, so that to know one costs next to nothing.
 -define(CHANNELS, py_channels).
 
@@ -46,16 +45,15 @@ new() -> new(#{}).
 
 %% `max': so many values wait in it.
 -spec new(py_options:given()) -> {ok, channel()} | {error, py_error:reason()}.
-new(Opts) ->
-    case py_options:check(channel, Opts) of
-        ok -> new(self(), maps:get(max, Opts, ?DEFAULT_MAX));
-        {error, _} = Error -> Error
-    end.
+new(Opts) -> new(self(), Opts).
 
 %% For a process that it ends with.
--spec new(pid(), pos_integer()) -> {ok, channel()} | {error, py_error:reason()}.
-new(Maker, Max) when is_integer(Max), Max > 0 -> py_channel_sup:start_channel(Maker, Max);
-new(_Maker, _Max) -> {error, {bad_argument, max}}.
+-spec new(pid(), py_options:given()) -> {ok, channel()} | {error, py_error:reason()}.
+new(Maker, Opts) ->
+    case py_options:check(channel, Opts) of
+        {ok, #{max := Max}} -> py_channel_sup:start_channel(Maker, Max);
+        {error, _} = Error -> Error
+    end.
 
 %% Never waits: a full channel is `busy'.
 -spec send(channel(), term()) -> ok | busy | {error, refused()}.

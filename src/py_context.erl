@@ -19,7 +19,7 @@
 -spec new(opts()) -> {ok, pid()} | {error, py_error:reason()}.
 new(Opts) ->
     case py_options:check(context, Opts) of
-        ok -> new(maps:get(mode, Opts, worker), Opts);
+        {ok, #{mode := Mode} = Checked} -> new(Mode, Checked);
         {error, _} = Error -> Error
     end.
 

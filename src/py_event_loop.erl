@@ -29,9 +29,9 @@ start_link(Opts) ->
     case {py_options:check(event_loop, Opts), py_registry:is_running()} of
         {{error, _} = Error, _} ->
             Error;
-        {ok, false} ->
+        {{ok, _}, false} ->
             {error, not_running};
-        {ok, true} ->
+        {{ok, _}, true} ->
             #{driver := Configured} = persistent_term:get(py_config),
             start_driver(maps:get(driver, Opts, Configured))
     end.
@@ -62,7 +62,7 @@ ask(Pid, Otherwise) -> py_ask:server_of([?MODULE, py_event_loop_beam], Pid, loop
 -spec run_async(event_loop(), request()) -> {ok, reference()} | {error, py_error:reason()}.
 run_async(Loop, Request) ->
     case py_options:check(run_async, Request) of
-        ok -> begin_async(Loop, Request);
+        {ok, Checked} -> begin_async(Loop, Checked);
         {error, _} = Error -> Error
     end.
 

@@ -23,7 +23,7 @@ start_link(Loop) ->
 -spec start_link(py_nif:raw_loop(), opts()) -> gen_server:start_ret().
 start_link(Loop, Opts) ->
     case py_options:check(event_router, Opts) of
-        ok -> start_for(kind(Loop), Loop, Opts);
+        {ok, _} -> start_for(kind(Loop), Loop, Opts);
         {error, _} = Error -> Error
     end.
 

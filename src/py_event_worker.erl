@@ -33,10 +33,10 @@ start_link(Name) ->
 start_link(Name, Opts) ->
     case {py_options:check(event_worker, Opts), py_nif:is_loaded()} of
         {{error, _} = Error, _} -> Error;
-        {ok, false} -> {error, not_running};
-        {ok, true} when is_atom(Name) -> gen_server:start_link({local, Name}, ?MODULE, Opts, []);
-        {ok, true} when is_binary(Name) -> gen_server:start_link(?MODULE, Opts, []);
-        {ok, true} -> {error, {bad_argument, name}}
+        {{ok, _}, false} -> {error, not_running};
+        {{ok, _}, true} when is_atom(Name) -> gen_server:start_link({local, Name}, ?MODULE, Opts, []);
+        {{ok, _}, true} when is_binary(Name) -> gen_server:start_link(?MODULE, Opts, []);
+        {{ok, _}, true} -> {error, {bad_argument, name}}
     end.
 
 -spec stop(gen_server:server_ref()) -> ok | {error, {bad_argument, worker}}.

@@ -5,7 +5,7 @@
 %% Process: the caller's own; pure, but for the pool that the option `context' names.
 -module(py_options).
 
--export([table/0, families/0, calls/0, takes/1, read/2, check/2]).
+-export([table/0, families/0, calls/0, takes/1, defaults/1, read/2, check/2]).
 
 -export_type([family/0, row/0, given/0, options/0]).
 
@@ -95,8 +95,8 @@ of_calls() ->
         {caller, pid, [run_async], <<"who gets `{async_result, Ref, Result}`; default: the caller">>},
         {ref, term, [run_async], <<"the `Ref` in it; default: a new one">>},
         {window, {integer, 1, ?MOST_CREDITS}, [stream_start, asgi],
-            <<"the most messages that are sent ahead of the reader: see [Streaming](streaming.md); of `py_asgi` with "
-                "`stream_to`, default 16: see [ASGI](serving-asgi.md)">>},
+            <<"the most messages that are sent ahead of the reader: see [Streaming](streaming.md); of `py_asgi`, with "
+                "`stream_to`: see [ASGI](serving-asgi.md)">>},
         {stream_to, pid, [asgi],
             <<"the process that gets the response piece by piece: see [ASGI](serving-asgi.md)">>},
         {cancel, boolean, [gather], <<"`true`: the first failure cancels the rest">>},
@@ -115,31 +115,42 @@ of_calls() ->
 of_others() ->
     [
         {mode, {one_of, [worker, subinterp, owngil]}, [context, pool],
-            <<"`worker`: threads of the main interpreter, the default; `subinterp` or `owngil`: an interpreter with a "
+            <<"`worker`: threads of the main interpreter; `subinterp` or `owngil`: an interpreter with a "
                 "GIL of its own, of a pool one per thread: see [Parallelism](every-core.md)">>},
         {name, atom, [context], <<"the name its process is registered under, which calls may use">>},
-        {size, {integer, 1, infinity}, [pool], <<"the number of threads or interpreters; default 1">>},
+        {size, {integer, 1, infinity}, [pool], <<"the number of threads or interpreters">>},
         {preload, {names, <<"module names">>}, [context], <<"modules that are imported first">>},
         {timeout, {time, 0}, [context],
             <<"for making an interpreter and for each import of `preload`; without it `call_timeout`">>},
         {max_queue, {integer, 1, infinity}, [context], <<"the calls that may wait for it; without it the setting `max_queue`">>},
         {max_memory, {integer, ?LEAST_MEMORY, infinity}, [context],
             <<"with `subinterp`: bytes that Python's allocators may give to the interpreter">>},
-        {max, {integer, 1, infinity}, [channel], <<"the values that may wait in it; default 1000">>},
+        {max, {integer, 1, infinity}, [channel], <<"the values that may wait in it">>},
         {name, name, [shared_dict], <<"its name; one without a name ends with its maker">>},
-        {max_entries, {integer, 1, infinity}, [shared_dict], <<"default 100000">>},
+        {max_entries, {integer, 1, infinity}, [shared_dict], <<"the entries it may have">>},
         {owner, pid, [shared_dict], <<"the process it ends with">>},
         {installer, {one_of, [auto, pip, uv]}, [venv],
-            <<"`auto`, the default: `uv` if it is on the PATH, else `pip`; or one of them by name">>},
-        {timeout, {time, 1}, [venv], <<"for each program that is run; default 600000">>},
+            <<"`auto`: `uv` if it is on the PATH, else `pip`; or one of them by name">>},
+        {timeout, {time, 1}, [venv], <<"for each program that is run">>},
         {extra_args, texts, [venv], <<"given to the installer as they are">>},
         {driver, {one_of, [thread, beam]}, [event_loop, reactor_context],
             <<"what drives the loop; without it the setting `driver`: see [Async](async.md)">>},
         {protocol, {pair, <<"{Module, Class}">>}, [reactor_context],
             <<"the class of the protocols, as `{Module, Class}`; must be given: see [Reactor](reactor.md)">>},
-        {max_connections, {integer, 1, infinity}, [reactor_context], <<"connections at a time; default 10000">>},
+        {max_connections, {integer, 1, infinity}, [reactor_context], <<"connections at a time">>},
         {notify, pid, [event_router], <<"who gets the events: see [Loops that Erlang drives](raw-loops.md)">>}
     ].
+
+%% What an option is that was not given, where that is always the same and not nothing.
+-spec defaults(family()) -> #{atom() => term()}.
+defaults(asgi) -> #{window => 16};
+defaults(context) -> #{mode => worker};
+defaults(pool) -> #{mode => worker, size => 1};
+defaults(channel) -> #{max => 1000};
+defaults(shared_dict) -> #{max_entries => 100_000};
+defaults(venv) -> #{installer => auto, timeout => 600_000};
+defaults(reactor_context) -> #{max_connections => 10_000};
+defaults(_Family) -> #{}.
 
 -spec takes(family()) -> [atom()].
 takes(Family) -> [Name || {Name, _, Families, _} <- table(), lists:member(Family, Families)].
@@ -147,9 +158,9 @@ takes(Family) -> [Name || {Name, _, Families, _} <- table(), lists:member(Family
 %% A timeout or a map of options, as the way of a call needs them.
 -spec read(family(), timeout() | given()) -> {ok, options()} | {error, py_error:reason()}.
 read(_Family, Timeout) when ?IS_TIMEOUT(Timeout) ->
-    {ok, (defaults())#{timeout := Timeout, limit := Timeout, flags := py_about:flags()}};
+    {ok, (of_every_call())#{timeout := Timeout, limit := Timeout, flags := py_about:flags()}};
 read(Family, Opts) when is_map(Opts) ->
-    case each(maps:to_list(Opts), Family, defaults()) of
+    case each(maps:to_list(Opts), Family, of_every_call()) of
         {ok, #{flags := Flags, reply_to := To} = Options} ->
             {ok, Options#{flags := Flags bor py_about:flags(Opts, To)}};
         {error, _} = Error ->
@@ -158,7 +169,7 @@ read(Family, Opts) when is_map(Opts) ->
 read(_Family, _) ->
     {error, {bad_argument, timeout}}.
 
-defaults() ->
+of_every_call() ->
     #{
         timeout => py_call:default_timeout(),
         limit => infinity,
@@ -167,19 +178,19 @@ defaults() ->
         reply_to => self()
     }.
 
-%% The options of what is no call: whether all of them are right.
--spec check(family(), given()) -> ok | {error, py_error:reason()}.
+%% The options of what is no call, as they are used, with the defaults; or what is wrong with one.
+-spec check(family(), given()) -> {ok, #{atom() => term()}} | {error, py_error:reason()}.
 check(Family, Opts) when is_map(Opts) ->
-    check_each(maps:to_list(Opts), Family);
+    check_each(maps:to_list(Opts), Family, defaults(Family));
 check(_Family, _Opts) ->
     {error, {bad_argument, opts}}.
 
-check_each([], _Family) ->
-    ok;
-check_each([{Name, Value} | Rest], Family) ->
+check_each([], _Family, Checked) ->
+    {ok, Checked};
+check_each([{Name, Value} | Rest], Family, Checked) ->
     Kind = kind(Name, Family),
     case Kind =/= none andalso py_kind:value(Kind, Value) of
-        {ok, _} -> check_each(Rest, Family);
+        {ok, Used} -> check_each(Rest, Family, Checked#{Name => Used});
         error -> {error, {bad_argument, no_value(Name, Kind, Value)}};
         false -> {error, {bad_argument, no_option(Name, Family)}}
     end.

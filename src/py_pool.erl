@@ -17,20 +17,17 @@ start_link(Name, Size) ->
 -spec register(atom(), py_options:given()) -> ok | {error, py_error:reason()}.
 register(Name, Opts) when is_atom(Name), is_map(Opts) ->
     case py_options:check(pool, Opts) of
-        ok -> start(Name, Opts);
+        {ok, #{mode := Mode, size := Size}} -> start(Name, Mode, Size);
         {error, _} = Error -> Error
     end;
 register(_Name, _Opts) ->
     {error, {bad_argument, name}}.
 
-start(Name, Opts) ->
-    case {py_registry:pool(Name), maps:get(mode, Opts, worker), maps:get(size, Opts, 1)} of
-        {{ok, _}, _, _} ->
-            {error, {bad_argument, <<"a pool of this name exists">>}};
-        {error, worker, Size} ->
-            py_context_sup:start_pool(worker, Name, Size);
-        {error, _, Size} ->
-            py_context_sup:start_pool(subinterp, Name, Size)
+start(Name, Mode, Size) ->
+    case {py_registry:pool(Name), Mode} of
+        {{ok, _}, _} -> {error, {bad_argument, <<"a pool of this name exists">>}};
+        {error, worker} -> py_context_sup:start_pool(worker, Name, Size);
+        {error, _} -> py_context_sup:start_pool(subinterp, Name, Size)
     end.
 
 -spec unregister(atom()) -> ok | {error, py_error:reason()}.

@@ -17,12 +17,11 @@
 -type way() :: {py_nif:event_loop(), pos_integer()}.
 
 -define(PYTHON, 'erlang.reactor').
--define(MOST, 10_000).
 
 -spec start_link(opts()) -> gen_server:start_ret().
 start_link(Opts) ->
     case py_options:check(reactor_context, Opts) of
-        ok -> gen_server:start_link(?MODULE, Opts, []);
+        {ok, Checked} -> gen_server:start_link(?MODULE, Checked, []);
         {error, _} = Error -> Error
     end.
 
@@ -65,9 +64,8 @@ on_loop({Loop, Number}, Function, Args) ->
     end.
 
 -spec init(opts()) -> {ok, {pid(), way()}} | {stop, term()}.
-init(#{protocol := {Module, Class}} = Opts) ->
+init(#{protocol := {Module, Class}, max_connections := Most} = Opts) ->
     process_flag(trap_exit, true),
-    Most = maps:get(max_connections, Opts, ?MOST),
     case py_event_loop:start_link(maps:with([driver], Opts)) of
         {ok, Pid} ->
             Way = {py_event_loop:loop(Pid), erlang:unique_integer([positive])},

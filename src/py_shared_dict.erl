@@ -26,7 +26,6 @@
 
 -define(INDEX, ?MODULE).
 -define(MAX_DICTS, 1000).
--define(MAX_ENTRIES, 100_000).
 
 %% Counts entries in 1 and versions in 2.
 -record(dict, {
@@ -55,14 +54,14 @@ close(Name) -> ask({close, name(Name)}).
 
 check(Opts) when is_map(Opts) ->
     case py_options:check(shared_dict, Opts) of
-        ok -> {ok, made(maps:get(max_entries, Opts, ?MAX_ENTRIES), Opts)};
+        {ok, Checked} -> {ok, made(Checked)};
         {error, _} = Error -> Error
     end;
 check(_Opts) ->
     {error, {bad_argument, options}}.
 
-made(Max, #{name := Name} = Opts) -> {name(Name), Max, maps:get(owner, Opts, default)};
-made(Max, Opts) -> {none, Max, maps:get(owner, Opts, self())}.
+made(#{name := Name, max_entries := Max} = Opts) -> {name(Name), Max, maps:get(owner, Opts, default)};
+made(#{max_entries := Max} = Opts) -> {none, Max, maps:get(owner, Opts, self())}.
 
 ask(Request) -> py_ask:server(?MODULE, Request, {error, not_running}).
 

@@ -38,7 +38,6 @@
 -define(PYTHON_SIDE, <<"erlang._venv">>).
 -include("py_nif.hrl").
 
--define(INSTALL_TIMEOUT, 600_000).
 -define(ACTIVATE_TIMEOUT, 60_000).
 -define(STAMP, ".erlang_python").
 %% How much of the installer's output goes into the error.
@@ -230,14 +229,16 @@ tail(Output) ->
 
 -spec settings(term()) -> {ok, settings()} | {error, {bad_argument, binary()}}.
 settings(Options) when is_map(Options) ->
-    case {py_options:check(venv, Options), installer(maps:get(installer, Options, auto))} of
-        {ok, {ok, Program}} ->
-            {ok, Extra} = py_text:all(maps:get(extra_args, Options, [])),
-            Timeout = maps:get(timeout, Options, ?INSTALL_TIMEOUT),
-            {ok, #{installer => Program, timeout => Timeout, extra_args => Extra}};
-        {{error, _} = Error, _} ->
-            Error;
-        {ok, {error, _} = Error} ->
+    case py_options:check(venv, Options) of
+        {ok, #{installer := Which, timeout := Timeout} = Checked} ->
+            case installer(Which) of
+                {ok, Program} ->
+                    Extra = maps:get(extra_args, Checked, []),
+                    {ok, #{installer => Program, timeout => Timeout, extra_args => Extra}};
+                {error, _} = Error ->
+                    Error
+            end;
+        {error, _} = Error ->
             Error
     end;
 settings(Options) ->

@@ -113,7 +113,7 @@ a_process_of_another_node_is_refused(_Config) ->
 a_channel_is_asked_from_another_node(_Config) ->
     with_two_nodes(fun(Ours, Other) ->
         Made = fun() ->
-            {ok, Channel} = py_channel:new(whereis(py_registry), 10),
+            {ok, Channel} = py_channel:new(whereis(py_registry), #{max => 10}),
             Channel
         end,
         Channel = peer:call(Ours, erlang, apply, [Made, []]),

@@ -9,6 +9,7 @@
     every_option_has_a_value_here/1,
     an_option_of_others_is_refused/1,
     an_option_of_its_own_is_taken/1,
+    a_default_is_a_value_that_may_be_given/1,
     a_value_of_another_kind_is_refused/1,
     a_window_needs_somebody_to_stream_to/1,
     a_slip_of_the_fingers_gets_the_right_spelling/1,
@@ -179,6 +180,19 @@ an_option_of_others_is_refused(_Config) ->
 
 an_option_of_its_own_is_taken(_Config) ->
     ?assertEqual([], [Answer || Answer <- each(true), is_refused(Answer)]).
+
+a_default_is_a_value_that_may_be_given(_Config) ->
+    Others = [Family || {Family, _} <- py_options:families()] -- py_options:calls(),
+    [?assertEqual({ok, py_options:defaults(Each)}, py_options:check(Each, #{}), Each) || Each <- Others],
+    Given = [{Each, Default} || {Each, _} <- py_options:families(), Default <- maps:to_list(py_options:defaults(Each))],
+    ?assert(length(Given) > 5),
+    [?assertMatch({ok, #{Name := Value}}, taken(Family, #{Name => Value}), Name) || {Family, {Name, Value}} <- Given].
+
+taken(Family, Given) ->
+    case lists:member(Family, py_options:calls()) of
+        true -> py_options:read(Family, Given);
+        false -> py_options:check(Family, Given)
+    end.
 
 a_value_of_another_kind_is_refused(_Config) ->
     Answers = [

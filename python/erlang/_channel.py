@@ -87,13 +87,14 @@ class _Receiver:
 
 
 class Channel(_Receiver):
-    """A channel of ``py_channel``, or a new one. At most ``max`` values wait in it."""
+    """A channel of ``py_channel``, or a new one. At most ``max`` values wait in it; ``None``: as many as
+    ``py_channel:new/0`` allows."""
 
     __module__ = "erlang"
     _kind = "channel"
 
-    def __init__(self, pid: Pid | None = None, *, max: int = 1000) -> None:
-        if not isinstance(max, int) or max < 1:
+    def __init__(self, pid: Pid | None = None, *, max: int | None = None) -> None:
+        if max is not None and (not isinstance(max, int) or max < 1):
             raise ValueError(f"max must be a positive integer, not {max!r}")
         self.pid: Pid = call("$channel_new", max) if pid is None else pid
 
