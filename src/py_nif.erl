@@ -119,7 +119,14 @@
 %% the one that is there.
 -spec init(file:filename_all()) -> ok | {error, {atom(), string()}}.
 init(Path) ->
-    erlang:load_nif(unicode:characters_to_list(Path), 0).
+    erlang:load_nif(unicode:characters_to_list(Path), version()).
+
+%% A library of another version refuses to be loaded. Without an application there is nothing to compare.
+version() ->
+    case application:get_key(erlang_python, vsn) of
+        {ok, Version} -> unicode:characters_to_binary(Version);
+        undefined -> none
+    end.
 
 -spec is_loaded() -> boolean().
 is_loaded() ->

@@ -53,7 +53,7 @@ chosen(By, Named, Priv) ->
             Library = library(Abi, Priv),
             case is_file(Library) of
                 true -> {ok, Info#{library => Library}};
-                false -> {error, not_built([Info])}
+                false -> {error, py_install:not_built([Info], Priv)}
             end;
         {error, Why} ->
             {error, py_text:format("~ts, chosen by ~ts", [Why, By])}
@@ -70,7 +70,7 @@ detect(Priv) ->
         {ok, Python} ->
             {ok, Python};
         none ->
-            ok = warn_of_unbuilt(VenvFound),
+            ok = warn_of_unbuilt(VenvFound, Priv),
             case first_built(newest_first(Found), Priv) of
                 {ok, Python} -> {ok, Python};
                 none -> detect_slowly(VenvFound ++ Found, Unclear, Priv)
@@ -89,7 +89,7 @@ detect_slowly(Found, Unclear, Priv) ->
                     "$VIRTUAL_ENV, pyenv's versions or the PATH. Install python3-dev, or name one "
                     "with {python, Path} or $PYTHON", [])};
         {none, All} ->
-            {error, not_built(newest_first(All))}
+            {error, py_install:not_built(newest_first(All), Priv)}
     end.
 
 %% Stable: among equals the order of detection stays.
@@ -114,10 +114,10 @@ survey(Executables, Describe) ->
     Results = [{Exe, Describe(Exe)} || Exe <- Executables],
     {[Info || {_, {ok, Info}} <- Results], [Exe || {Exe, {error, unclear}} <- Results]}.
 
-warn_of_unbuilt([]) ->
+warn_of_unbuilt([], _Priv) ->
     ok;
-warn_of_unbuilt(Infos) ->
-    ?LOG_WARNING("erlang_python: $VIRTUAL_ENV is not used: ~ts", [not_built(Infos)]).
+warn_of_unbuilt(Infos, Priv) ->
+    ?LOG_WARNING("erlang_python: $VIRTUAL_ENV is not used: ~ts", [py_install:not_built(Infos, Priv)]).
 
 active_venv() ->
     case os:getenv("VIRTUAL_ENV", "") of
@@ -168,16 +168,6 @@ on_path() ->
     ].
 
 %%% Small things
-
-not_built([#{executable := Exe, abi := Abi} | Others]) ->
-    More =
-        case [Also || #{executable := Also} <- Others] of
-            [] -> "";
-            Names -> [" (nor one for ", lists:join(", ", Names), ")"]
-        end,
-    Text = "the native library for ~ts (py_nif-~ts.so) is not built~ts: run ./dev build --python ~ts in the source of "
-        "erlang_python",
-    py_text:format(Text, [Exe, Abi, More, Exe]).
 
 is_file(Path) ->
     case file:read_file_info(Path, [raw]) of

@@ -36,7 +36,10 @@ init(Config) ->
 
 start(Config) ->
     Priv = priv_dir(),
-    maybe_found(py_python:find(Config, Priv), Config, Priv).
+    case py_install:check(Priv) of
+        ok -> maybe_found(py_python:find(Config, Priv), Config, Priv);
+        {error, _} = Error -> Error
+    end.
 
 maybe_found({ok, Python}, Config, Priv) ->
     case load(Python, Priv) of
@@ -53,12 +56,12 @@ load(#{libpython := LibPython} = Python, Priv) ->
             same_python(Python);
         false ->
             case py_loader:load(filename:join(Priv, "py_loader")) of
-                ok -> open(py_loader:open(LibPython), Python);
-                {error, {_, Text}} -> {error, sentence("the loader can't be loaded: ~ts", [Text])}
+                ok -> open(py_loader:open(LibPython), Python, Priv);
+                {error, Why} -> {error, not_loaded(filename:join(Priv, "py_loader.so"), Why, Priv)}
             end
     end.
 
-open({ok, Version}, #{version := {Major, Minor}, library := Library}) ->
+open({ok, Version}, #{version := {Major, Minor}, library := Library}, Priv) ->
     Wanted = iolist_to_binary(io_lib:format("~b.~b.", [Major, Minor])),
     case string:prefix(Version, Wanted) of
         nomatch ->
@@ -68,11 +71,14 @@ open({ok, Version}, #{version := {Major, Minor}, library := Library}) ->
                 ok -> keep_loaded();
                 {error, {Why, _}} when Why =:= upgrade; Why =:= reload ->
                     {error, sentence("py_nif was loaded again, without its library: restart this node", [])};
-                {error, {_, Text}} -> {error, sentence("the library can't be loaded: ~ts", [Text])}
+                {error, Why} -> {error, not_loaded(Library, Why, Priv)}
             end
     end;
-open({error, Text}, #{libpython := LibPython}) ->
+open({error, Text}, #{libpython := LibPython}, _Priv) ->
     {error, sentence("~ts can't be opened: ~ts", [LibPython, Text])}.
+
+not_loaded(Library, Why, Priv) ->
+    sentence("~ts", [py_install:not_loaded(py_text:path(Library), Why, Priv)]).
 
 %% Loaded again, the module would be without its library, and the threads of that one without it: nothing but
 %% a new node would help. So OTP refuses to load it again, and says why.

@@ -19,6 +19,7 @@
     a_path_that_leads_nowhere_is_refused/1,
     the_configuration_comes_before_the_variable/1,
     an_explicit_choice_without_its_library_says_what_to_run/1,
+    without_its_source_it_says_what_there_is/1,
     the_newest_python_with_a_library_is_detected/1,
     an_active_venv_is_preferred/1,
     an_active_venv_without_library_is_passed_over/1,
@@ -160,10 +161,20 @@ the_configuration_comes_before_the_variable(Config) ->
 an_explicit_choice_without_its_library_says_what_to_run(Config) ->
     Exe = installation(Config, "opt", "3.12"),
     built(Config, "cp313"),
+    Script = source(Config),
     {error, Sentence} = find(Config, #{python => bin(Exe)}),
-    contains("run ./dev build --python " ++ Exe, Sentence),
+    contains("run PYTHON=" ++ Exe ++ " sh " ++ Script, Sentence),
     os:putenv("PYTHON", Exe),
     {error, Sentence} = find(Config, #{}).
+
+%% As in a release, which has no source.
+without_its_source_it_says_what_there_is(Config) ->
+    Exe = installation(Config, "opt", "3.12"),
+    [built(Config, Abi) || Abi <- ["cp311", "cp313"]],
+    {error, Sentence} = find(Config, #{python => bin(Exe)}),
+    contains("has only py_nif-cp311.so, py_nif-cp313.so", Sentence),
+    contains("compile erlang_python again with PYTHON=" ++ Exe, Sentence),
+    nomatch = string:find(Sentence, "./dev").
 
 the_newest_python_with_a_library_is_detected(Config) ->
     [
@@ -222,10 +233,9 @@ pyenvs_shims_are_not_asked(Config) ->
 without_any_library_the_newest_is_proposed(Config) ->
     installation(Config, "pyenv/versions/3.11.7", "3.11"),
     installation(Config, "pyenv/versions/3.13.0", "3.13"),
+    Script = source(Config),
     {error, Sentence} = find(Config, #{}),
-    contains(
-        "run ./dev build --python " ++ in(Config, "pyenv/versions/3.13.0/bin/python"), Sentence
-    ).
+    contains("run PYTHON=" ++ in(Config, "pyenv/versions/3.13.0/bin/python") ++ " sh " ++ Script, Sentence).
 
 without_any_python_it_says_so(Config) ->
     {error, Sentence} = find(Config, #{}),
@@ -330,6 +340,13 @@ executable(File, Text) ->
     ok = file:change_mode(File, 8#755).
 
 built(Config, Abi) -> ok = file:write_file(in(Config, "priv/py_nif-" ++ Abi ++ ".so"), "").
+
+%% The tree around priv/, as far as it is looked at.
+source(Config) ->
+    Script = in(Config, "scripts/install.sh"),
+    ok = filelib:ensure_dir(Script),
+    ok = file:write_file(Script, ""),
+    Script.
 
 bin(Text) -> unicode:characters_to_binary(Text).
 

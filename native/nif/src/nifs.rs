@@ -22,8 +22,15 @@ use crate::slot::Slot;
 use crate::ticket::Why;
 use crate::{courier, event_loop, given, lanes, log, raw_loop, stopper, story, subinterp, watch};
 
-/// Makes the atoms of the closed tables, and pins the library: its threads run in it.
-pub fn load<'a>(env: Env<'a>, _info: Term<'a>) -> bool {
+/// Makes the atoms of the closed tables, and pins the library: its threads run in it. The Erlang modules give their
+/// version: functions of the same names need not mean the same in another one.
+pub fn load<'a>(env: Env<'a>, version: Term<'a>) -> bool {
+    if version
+        .decode::<String>()
+        .is_ok_and(|it| it != env!("CARGO_PKG_VERSION"))
+    {
+        return false;
+    }
     for name in BUILT_IN.iter().chain(&story::KEYS) {
         if Atom::from_str(env, name).is_err() {
             return false;
