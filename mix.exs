@@ -1,6 +1,38 @@
 # For Elixir: one dependency gives the Erlang application and the modules of elixir/lib (`Py`, `Py.Asgi`, …).
 # No Hex package is needed. What the application is called, needs and registers stands in src/erlang_python.app.src.
 
+defmodule Mix.Tasks.Compile.ErlangPythonNative do
+  @moduledoc "Puts the native libraries and the Python package into priv/, by scripts/install.sh."
+  use Mix.Task.Compiler
+
+  @impl true
+  def run(_args) do
+    # Only a dependency has a place of its own in the build; the tree itself is built by ./dev.
+    case Mix.Project.config()[:app_path] do
+      nil -> {:noop, []}
+      app_path -> install(app_path)
+    end
+  end
+
+  # The script writes there if it can't write to the source.
+  defp install(app_path) do
+    File.mkdir_p!(app_path)
+    options = [into: IO.stream(), stderr_to_stdout: true]
+
+    case System.cmd("sh", ["scripts/install.sh", app_path], options) do
+      {_, 0} ->
+        # Links priv/ of the source, which was not there when mix made the links.
+        Mix.Project.build_structure()
+        File.mkdir_p!(Path.join(app_path, "ebin"))
+        File.cp!("ebin/erlang_python.appup", Path.join(app_path, "ebin/erlang_python.appup"))
+        {:ok, []}
+
+      {_, _} ->
+        Mix.raise("erlang_python has no native library: the line above says why")
+    end
+  end
+end
+
 defmodule ErlangPython.MixProject do
   use Mix.Project
 
@@ -13,6 +45,7 @@ defmodule ErlangPython.MixProject do
       version: to_string(@described[:vsn]),
       description: to_string(@described[:description]),
       elixir: "~> 1.14",
+      compilers: [:erlang_python_native | Mix.compilers()],
       erlc_paths: ["src"],
       erlc_options: [:debug_info],
       elixirc_paths: ["elixir/lib"],

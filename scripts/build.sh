@@ -6,6 +6,11 @@ app_dir=$root/_build/default/lib/erlang_python
 
 export CARGO_TERM_COLOR=never
 
+# As mix.exs reads it, too.
+version_of_app() {
+    sed -n 's/.*{vsn, "\([^"]*\)"}.*/\1/p' "$root/src/erlang_python.app.src"
+}
+
 dev_build() {
     setup build
     choose_pythons newest

@@ -10,6 +10,7 @@ dev_check() {
     check rustfmt cargo fmt --all --check
     check "stubs of native functions" escript scripts/check_nif.escript .
     check "licences of crates" check_licences
+    check "one version everywhere" check_version
     check clippy run_clippy
     check "dialyzer (the first time it reads all of OTP)" rebar3 dialyzer
     check xref rebar3 xref
@@ -29,6 +30,28 @@ check() {
     shift
     step "$check_label" "check-$(printf '%s' "${check_label%% (*}" | tr ' ' -)" "$@" ||
         check_failed=$((check_failed + 1))
+}
+
+# mix.exs reads it in the .app.src and pyproject.toml in Cargo.toml; the others say it themselves.
+check_version() {
+    check_version_wanted=$(version_of_app)
+    check_version_status=0
+    while read -r check_version_file check_version_said; do
+        [ "$check_version_said" != "$check_version_wanted" ] || continue
+        say "$check_version_file says $check_version_said, and src/erlang_python.app.src $check_version_wanted"
+        check_version_status=1
+    done <<SAID
+$(said_versions)
+SAID
+    return "$check_version_status"
+}
+
+# Lines of "FILE VERSION".
+said_versions() {
+    sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/Cargo.toml \1/p' Cargo.toml
+    sed -n 's/^{"\([^"]*\)",$/ebin\/erlang_python.appup \1/p' ebin/erlang_python.appup
+    # As a dependency is written, in Erlang and in Elixir.
+    grep -oE 'tag(,|:) "v[^"]*"|erlang_python-[0-9.]+[0-9]-nif' README.md docs/*.md | sed 's/:.*[v-]\([0-9.]*[0-9]\).*/ \1/'
 }
 
 run_clippy() {
@@ -57,7 +80,9 @@ run_mypy() {
 
 run_shellcheck() {
     # Through dev, as the files of scripts/ are parts of it.
-    shellcheck -x -a dev .ci/run test/dev/run.sh test/recipes/run.sh test/recipes/*/edit.sh
+    shellcheck -x -a dev .ci/run test/dev/run.sh test/recipes/run.sh test/recipes/*/edit.sh &&
+        # These use a part of what they read.
+        shellcheck -x scripts/install.sh test/install/run.sh
 }
 
 dev_fmt() {

@@ -7,7 +7,7 @@
 # native code is built against, so a venv does not cause another build.
 # What an interpreter said of itself is kept in _build/pythons under its path and time.
 
-probe_cache=$root/_build/pythons
+probe_cache=$build_dir/pythons
 # Where ./dev python puts what it builds.
 pythons_dir=${XDG_CACHE_HOME:-${HOME:-}/.cache}/erlang_python/pythons
 
@@ -97,7 +97,7 @@ still_true() {
 # Sets `pythons` (rows, the best first), `twins` (rows: the oldest release of each tag, where it
 # is not the one in `pythons`) and `refused` (version, path and why, one per line).
 find_pythons() {
-    mkdir -p "$root/_build"
+    mkdir -p "$build_dir"
     probed=$(probe_candidates)
     printf '%s\n' "$probed" >"$probe_cache.new.$$"
     if cmp -s "$probe_cache.new.$$" "$probe_cache"; then
@@ -187,8 +187,8 @@ no_such_python() {
 }
 
 no_python() {
-    say "dev: there is no CPython 3.11+ with a shared library here:" >&2
-    printf '%s\n' "$refused" | sed 's/^/  /' >&2
+    say "${program:-dev}: there is no CPython 3.11+ with a shared library here (Debian: apt install python3-dev)" >&2
+    [ -z "$refused" ] || printf '%s\n' "$refused" | sed 's/^/  /' >&2
     exit 3
 }
 

@@ -31,8 +31,9 @@ dev_in_root() {
     # shellcheck disable=SC2086 # the words of the command
     chroot "$root_now" env -i HOME=/root CI="${CI:-}" LC_ALL=C.UTF-8 \
         PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        sh -c 'cd /root/erlang_python && exec ./dev "$@"' dev "$1" $root_words || root_status=$?
+        DEV_KEEP_RELEASES=/root/releases sh -c 'cd /root/erlang_python && exec ./dev "$@"' dev "$1" $root_words || root_status=$?
     unmount_root
+    case $1\ $root_words in *install*) releases_in_bare_root || root_status=1 ;; esac
     trap - INT TERM
     say "  what it left: $root_now/root/erlang_python/_build"
     return "$root_status"
@@ -47,7 +48,48 @@ make_root() {
         mv "$root_base.new" "$root_base"
 }
 
+# The releases that the tests of installing have left, in a root with Python and nothing else: no Erlang, no compiler.
+releases_in_bare_root() {
+    [ -d "$root_now/root/releases" ] || return 0
+    rm -rf "$roots_dir/releases"
+    mv "$root_now/root/releases" "$roots_dir/releases"
+    root_now=$roots_dir/$opt_root.bare
+    step "releases where nothing else is" "root-$opt_root-bare" run_in_bare_root
+}
+
+run_in_bare_root() {
+    bare_status=0
+    copy_base && mv "$roots_dir/releases" "$root_now/opt/releases" || return
+    mount_root
+    # shellcheck disable=SC2016 # for the shell in there
+    chroot "$root_now" env -i LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -euc '
+        apt-get update
+        apt-get install -y --no-install-recommends python3
+        apt-get install -y --no-install-recommends "lib$(basename "$(readlink -f /usr/bin/python3)")"
+        for tool in erl elixir cc gcc cargo rustc; do ! command -v "$tool" || exit 1; done
+        cd /
+        for project in erlang elixir; do
+            start="/opt/releases/$project/bin/hello foreground"
+            [ "$project" = erlang ] || start="/opt/releases/$project/bin/hello start"
+            setpriv --reuid 65534 --regid 65534 --clear-groups env -i PATH=/usr/bin:/bin RELEASE_DISTRIBUTION=none \
+                RELEASE_TMP=/tmp RELX_OUT_FILE_PATH=/tmp $start >/tmp/said 2>&1 || :
+            cat /tmp/said
+            grep -q "ok,  *4.0\|ok,4.0" /tmp/said
+        done' || bare_status=$?
+    unmount_root
+    return "$bare_status"
+}
+
 copy_root() {
+    copy_base || return
+    mkdir -p "$root_now/root/.cargo"
+    for root_part in .rustup .cargo/bin .cargo/config.toml .cargo/registry; do
+        [ ! -e "$HOME/$root_part" ] || cp -a "$HOME/$root_part" "$root_now/root/$root_part" || return
+    done
+    git clone -q --no-hardlinks "$root" "$root_now/root/erlang_python"
+}
+
+copy_base() {
     unmount_root
     rm -rf --one-file-system "$root_now"
     # -x: debootstrap may leave /proc mounted there.
@@ -57,12 +99,7 @@ copy_root() {
     cp /etc/resolv.conf "$root_now/etc/resolv.conf"
     # Certificates and settings of the package clients that this machine needs are needed there too.
     cp /etc/ssl/certs/ca-certificates.crt "$root_now/etc/ssl/certs/ca-certificates.crt"
-    [ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root_now/etc/pip.conf"
-    mkdir -p "$root_now/root/.cargo"
-    for root_part in .rustup .cargo/bin .cargo/config.toml .cargo/registry; do
-        [ ! -e "$HOME/$root_part" ] || cp -a "$HOME/$root_part" "$root_now/root/$root_part" || return
-    done
-    git clone -q --no-hardlinks "$root" "$root_now/root/erlang_python"
+    [ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root_now/etc/pip.conf" || return
 }
 
 mount_root() {

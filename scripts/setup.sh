@@ -57,8 +57,8 @@ need_for_test() {
         need_otp common_test eunit proper
         need_proper_headers
     fi
-    ! wanted elixir || need_command elixir elixir
-    if wanted ct || wanted python || wanted cpython; then need_venv_package; fi
+    if wanted elixir || wanted install; then need_command elixir elixir; fi
+    if wanted ct || wanted python || wanted cpython || wanted install; then need_venv_package; fi
 }
 
 need_for_check() {

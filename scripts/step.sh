@@ -2,7 +2,9 @@
 # Shows one line per step with the time it took. What a step prints goes to _build/log and is
 # shown only when the step fails.
 
-log_dir=$root/_build/log
+# What a build leaves that is not its result; scripts/install.sh has another one where the source is read-only.
+build_dir=${build_dir:-$root/_build}
+log_dir=$build_dir/log
 tail_lines=40
 # Which of the lanes of tasks.sh this is; empty outside of them.
 lane=''
@@ -22,7 +24,7 @@ if [ -t 1 ] && [ -z "${CI:-}" ]; then
 fi
 
 die() {
-    printf '%sdev: %s%s\n' "$red" "$*" "$plain" >&2
+    printf '%s%s: %s%s\n' "$red" "${program:-dev}" "$*" "$plain" >&2
     exit 1
 }
 
@@ -110,10 +112,10 @@ step_or_exit() {
 
 # One build at a time in one tree; the lock goes with the process, or earlier by `unlock`.
 lock() {
-    mkdir -p "$root/_build"
-    exec 9>"$root/_build/lock"
+    mkdir -p "$build_dir"
+    exec 9>"$build_dir/lock"
     flock -n 9 && return 0
-    say "  waiting for another ./dev in this tree"
+    say "  waiting for another build in this tree"
     flock 9
 }
 

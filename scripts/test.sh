@@ -38,7 +38,7 @@ sort_words() {
     while read -r word; do
         case $word in
             '') ;;
-            rust | ct | python | cpython | elixir | dev | recipes) want="$want $word" ;;
+            rust | ct | python | cpython | elixir | dev | recipes | install) want="$want $word" ;;
             *_SUITE:*) want="$want ct" && want_case=${word#*:} && add_suite "${word%%:*}" ;;
             *_SUITE | *_SUITE.erl) want="$want ct" && add_suite "${word%.erl}" ;;
             *.py | *.py::* | test/python*)
@@ -155,6 +155,7 @@ plan_runs() {
     # These have nothing to do with Python: once is enough.
     [ "$py_tag" = "${chosen%%"$tab"*}" ] || return 0
     ! wanted dev || task dev '' run_for "$py_tag" test_dev
+    ! wanted install || task install '' run_for "$py_tag" test_install
     # A tree of its own, which is built with what the others have left.
     ! wanted recipes || task recipes "$plan_after" run_for "$py_tag" test_recipes
     ! wanted rust || [ -n "$want_crates" ] || task loom "nif-$py_tag" run_for "$py_tag" test_loom
@@ -229,6 +230,14 @@ test_dev() {
 
 test_recipes() {
     counted dev "recipes of CONTRIBUTING.md" - test-recipes sh test/recipes/run.sh
+}
+
+# By command only: it builds the native library several times over.
+test_install() {
+    # Not a Python that only this user can run, unless it was asked for.
+    if [ -n "$opt_pythons" ]; then export PYTHON="$py_exe"; else unset PYTHON; fi
+    counted dev "from an empty directory" - test-install sh test/install/run.sh
+    grep -E '^(ok|nothing to build)' "$step_log"
 }
 
 test_zoo() {

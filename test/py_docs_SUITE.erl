@@ -7,6 +7,8 @@
 -export([
     readme/1,
     contributing/1,
+    install/1,
+    releases/1,
     getting_started/1,
     calling_python/1,
     options/1,
@@ -45,6 +47,8 @@ all() ->
     [
         readme,
         contributing,
+        install,
+        releases,
         getting_started,
         calling_python,
         options,
@@ -100,6 +104,8 @@ end_per_testcase(_Case, Config) ->
 
 readme(Config) -> page("README.md", Config).
 contributing(Config) -> page("CONTRIBUTING.md", Config).
+install(Config) -> page("docs/install.md", Config).
+releases(Config) -> page("docs/releases.md", Config).
 getting_started(Config) -> page("docs/getting-started.md", Config).
 calling_python(Config) -> page("docs/calling-python.md", Config).
 options(Config) -> page("docs/options.md", Config).

@@ -30,6 +30,10 @@ opt_release=no opt_shell=no opt_all=no opt_all_pythons=no opt_pythons='' words='
 . "$project/scripts/make_python.sh"
 # shellcheck source=scripts/build.sh
 . "$project/scripts/build.sh"
+# shellcheck source=scripts/from_source.sh
+. "$project/scripts/from_source.sh"
+# shellcheck source=scripts/from_archive.sh
+. "$project/scripts/from_archive.sh"
 # shellcheck source=scripts/venv.sh
 . "$project/scripts/venv.sh"
 # shellcheck source=scripts/count.sh
@@ -81,6 +85,8 @@ contains() {
 . "$here/test_make_python.sh"
 # shellcheck source=test/dev/test_build.sh
 . "$here/test_build.sh"
+# shellcheck source=test/dev/test_install.sh
+. "$here/test_install.sh"
 # shellcheck source=test/dev/test_count.sh
 . "$here/test_count.sh"
 # shellcheck source=test/dev/test_tasks.sh
