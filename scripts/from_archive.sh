@@ -99,8 +99,9 @@ check_archive() {
 
 unpack_archive() {
     mkdir "$archive_work/content"
-    if ! gzip -dc "$archive_file" | tar -xf - -C "$archive_work/content"; then
+    if ! gzip -dc "$archive_file" | tar -xf - -C "$archive_work/content" 2>"$archive_work/log"; then
         unpack_why=$(why_unwritable "$out")
+        tail -n 3 "$archive_work/log" >&2
         rm -rf "$archive_work/content"
         die "$archive_file can't be unpacked into $archive_work: $unpack_why"
     fi

@@ -107,7 +107,7 @@ erlang_project() {
 {profiles, [{prod, [{relx, [{dev_mode, false}, {include_erts, true}, {mode, prod}]}]}]}.
 CONFIG
     cat >"$1/config/sys.config.src" <<'CONFIG'
-[{erlang_python, [{python, "${RELEASE_ROOT_DIR}/venv"}]}].
+[{erlang_python, [{python, "${ROOTDIR}/venv"}]}].
 CONFIG
     cat >"$1/config/vm.args" <<'CONFIG'
 -sname hello
@@ -345,7 +345,7 @@ a_read_only_source() {
 
 a_full_disk_is_said() {
     [ "$(id -u)" -eq 0 ] || return 0
-    mkdir -p small && mount -t tmpfs -o size=18m tmpfs small
+    mkdir -p small && mount -t tmpfs -o size=60m tmpfs small
     git clone -q --depth 1 "file://$work/archive.git" small/source
     # Room for what git needs, and for less than the libraries.
     head -c "$(($(df -Pk small | awk 'NR == 2 { print $4 }') - 3000))k" /dev/zero >small/filler 2>/dev/null || :
