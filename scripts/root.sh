@@ -31,7 +31,7 @@ dev_in_root() {
     # shellcheck disable=SC2086 # the words of the command
     chroot "$root_now" env -i HOME=/root CI="${CI:-}" LC_ALL=C.UTF-8 \
         PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        DEV_KEEP_RELEASES=/root/releases sh -c 'cd /root/erlang_python && exec ./dev "$@"' dev "$1" $root_words || root_status=$?
+        DEV_KEEP_RELEASES=/root/releases DEV_INSTALL_PARTS="${DEV_INSTALL_PARTS:-}" sh -c 'cd /root/erlang_python && exec ./dev "$@"' dev "$1" $root_words || root_status=$?
     unmount_root
     case $1\ $root_words in *install*) releases_in_bare_root || root_status=1 ;; esac
     trap - INT TERM

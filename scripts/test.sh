@@ -236,7 +236,8 @@ test_recipes() {
 test_install() {
     # Not a Python that only this user can run, unless it was asked for.
     if [ -n "$opt_pythons" ]; then export PYTHON="$py_exe"; else unset PYTHON; fi
-    counted dev "from an empty directory" - test-install sh test/install/run.sh
+    # shellcheck disable=SC2086 # words
+    counted dev "from an empty directory" - test-install sh test/install/run.sh ${DEV_INSTALL_PARTS:-}
     grep -E '^(ok|nothing to build)' "$step_log"
 }
 

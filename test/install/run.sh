@@ -3,7 +3,8 @@
 # environment of Python, from source and from an archive; then releases, on a file system that is read-only, for a user
 # without a home. `./dev test install` runs it; the last line is "N passed, M failed".
 #
-#   sh test/install/run.sh [PART…]     the parts are: erlang elixir python releases odd (all)
+#   sh test/install/run.sh [PART…]     the parts are: erlang elixir python releases odd (all); ./dev takes them from
+#                                      $DEV_INSTALL_PARTS
 #
 # $PYTHON is the Python to use (the system's, which every user may run). An archive is that of ./dev artefacts if there
 # is one for this version, else made of what the first part has built.
