@@ -133,12 +133,11 @@ begin_run(Compiled, Inputs, #{pool := Pool, native := Native} = Options) ->
             Error
     end.
 
-native_run(Key, Graph, Pool, Runner, Inputs, Native) ->
+native_run(Key, Graph, Pool, Runner, Inputs, #{redis := Url} = Native) ->
     case py_nif:dag_run(py_call:slot(), Key, Graph, Pool, Runner, Inputs, Native) of
         {ok, Run} ->
             {ok, Run};
         no_client ->
-            {Url, _Loop} = element(7, Native),
             case py_nif:dag_redis(Url) of
                 {ok, _} -> native_run(Key, Graph, Pool, Runner, Inputs, Native);
                 {error, Text} -> {error, {bad_argument, Text}}

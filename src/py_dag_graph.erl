@@ -168,18 +168,24 @@ place(Name, [{Name, _} | _], Place) -> Place;
 place(Name, [_ | Rest], Place) -> place(Name, Rest, Place + 1).
 
 %% The options of a run, checked, as the native side takes them.
--spec options(compiled(), py_options:given()) -> {ok, map()} | {error, py_error:reason()}.
+-spec options(compiled(), py_options:given()) -> {ok, Checked} | {error, py_error:reason()} when
+    Checked :: #{pool := py_nif:pool() | default, native := py_nif:dag_opts(), pictures := [atom()]}.
 options(Compiled, Opts) ->
     case py_options:read(dag, Opts) of
         {ok, #{timeout := Timeout, flags := Flags, pool := Pool} = Options} ->
             try
-                Partial = maps:get(partial, Options, false),
                 {Restrict, Wanted} = wanted(Compiled, Options),
                 Pictures = maps:get(pictures, Options, []),
-                Bits = lists:sum([bit(Picture) || Picture <- Pictures]),
-                Time = deadline(Timeout),
-                Places = {redis(Options), loop(Compiled, Pool)},
-                Native = {Time, Partial, Restrict, Wanted, Bits, Flags, Places},
+                Native = #{
+                    deadline => deadline(Timeout),
+                    partial => maps:get(partial, Options, false),
+                    restrict => Restrict,
+                    wanted => Wanted,
+                    pictures => lists:sum([bit(Picture) || Picture <- Pictures]),
+                    flags => Flags,
+                    redis => redis(Options),
+                    event_loop => loop(Compiled, Pool)
+                },
                 {ok, #{pool => Pool, native => Native, pictures => Pictures}}
             catch
                 throw:{refused, What} -> {error, {bad_argument, What}};

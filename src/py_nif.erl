@@ -93,14 +93,16 @@
     least | most => integer(),
     words => [atom()]
 }.
--type dag_opts() :: {
-    Deadline :: integer(),
-    Partial :: boolean(),
-    Restrict :: boolean(),
-    Wanted :: [non_neg_integer()],
-    Pictures :: 0..7,
-    flags(),
-    {RedisUrl :: binary(), event_loop() | none}
+%% `deadline' is in milliseconds, -1 for none; `redis' a URL, empty for the server of those who name none.
+-type dag_opts() :: #{
+    deadline := integer(),
+    partial := boolean(),
+    restrict := boolean(),
+    wanted := [non_neg_integer()],
+    pictures := 0..7,
+    flags := flags(),
+    redis := binary(),
+    event_loop := event_loop() | none
 }.
 
 -include("py_nif.hrl").

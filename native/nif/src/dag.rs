@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dag::{Done, Expansion, Limit, Output, Reason, Value};
 use rustler::types::atom::Atom;
-use rustler::{Encoder, Env, LocalPid, NifResult, ResourceArc, Term};
+use rustler::{Encoder, Env, LocalPid, NifMap, NifResult, ResourceArc, Term};
 
 use crate::atoms;
 use crate::dag_graph::{self, CONTEXT, GraphRef};
@@ -79,8 +79,23 @@ fn dag_default(url: String) -> Atom {
     atoms::ok()
 }
 
-/// Milliseconds or -1, partial, restrict, wanted nodes, pictures, flags, `{URL, Loop | none}`.
-type Opts<'a> = (i64, bool, bool, Vec<usize>, u32, u32, (String, Term<'a>));
+/// What a run is asked for with: `py_nif:dag_opts()`.
+#[derive(NifMap)]
+struct DagOpts<'a> {
+    /// Milliseconds, or -1 for none.
+    deadline: i64,
+    partial: bool,
+    /// Only what the wanted nodes need is run.
+    restrict: bool,
+    wanted: Vec<usize>,
+    /// Bits: dot, svg, Chrome trace.
+    pictures: u32,
+    flags: u32,
+    /// A URL; empty for the server of those who name none.
+    redis: String,
+    /// Where coroutines run, or `none`.
+    event_loop: Term<'a>,
+}
 
 /// `{Key, Answer}` will come. Returns `{ok, Run}` or why not.
 #[rustler::nif]
@@ -96,26 +111,26 @@ fn dag_run<'a>(
     pool: Term<'a>,
     runner: Term<'a>,
     inputs: Vec<(String, Term<'a>)>,
-    opts: Opts<'a>,
+    opts: DagOpts<'a>,
 ) -> NifResult<Term<'a>> {
-    let (deadline, partial, restrict, mut wanted, pictures, flags, (url, event_loop)) = opts;
     let Some(pool) = pool_of(pool) else {
         return Ok(atoms::not_running().encode(env));
     };
-    let Some(redis) = pyloop::graph::redis(&url) else {
+    let Some(redis) = pyloop::graph::redis(&opts.redis) else {
         return Ok(atoms::no_client().encode(env));
     };
     let mut values = values_of(inputs)?;
+    let mut wanted = opts.wanted;
     wanted.sort_unstable();
     let runner: Option<LocalPid> = runner.decode().ok();
     let context = Context {
         slot,
         pool,
-        flags,
+        flags: opts.flags,
         runner,
         calls: Arc::default(),
         redis,
-        event_loop: event_loop::loop_of(event_loop),
+        event_loop: event_loop::loop_of(opts.event_loop),
         wanted,
         wanted_as: Needs::TERM,
     };
@@ -134,10 +149,10 @@ fn dag_run<'a>(
         }
     }
     let wish = Wish {
-        deadline: u64::try_from(deadline).ok().map(Duration::from_millis),
-        partial,
-        restrict,
-        pictures,
+        deadline: u64::try_from(opts.deadline).ok().map(Duration::from_millis),
+        partial: opts.partial,
+        restrict: opts.restrict,
+        pictures: opts.pictures,
         bound,
     };
     let begun = match pyloop::graph::lanes() {
