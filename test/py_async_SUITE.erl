@@ -80,6 +80,8 @@ a_plain_function_that_was_called_before_does_not_wait_for_the_loop(_Config) ->
         {<<"at">>, Gate} -> ok
     end,
     ?assertEqual({ok, 7}, py:await(py:async_call(py_asyncs, plain, [3], #{b => 4}))),
+    Plain = [{py_asyncs, plain, [N], #{b => 1}} || N <- lists:seq(0, 99)],
+    ?assertEqual({ok, lists:seq(1, 100)}, py:async_gather(Plain, 20_000)),
     ?assertEqual({ok, none}, py:call(py_tools, open_gate, [Gate])),
     ?assertEqual({ok, <<"through">>}, py:await(Blocks)).
 

@@ -18,7 +18,7 @@ use crate::job::{Flags, Job, Op, Order, Reply, bytes_of};
 use crate::pool::Pool;
 use crate::slot::Slot;
 use crate::ticket::Ticket;
-use crate::{atoms, callback, courier};
+use crate::{atoms, callback, courier, submit};
 
 /// Tasks that are told to stop by one call of the NIF (I9).
 const STOPPED_AT_ONCE: usize = 64;
@@ -150,7 +150,8 @@ fn gather_submit<'a>(
     let tickets = || jobs.iter().map(|job| job.ticket.clone());
     gather.slot.remember_all(tickets());
     lock(&gather.tickets).extend(tickets());
-    if let Err((jobs, refused)) = event_loop.push_all(jobs) {
+    let left = to_pool(jobs, &event_loop);
+    if let Err((jobs, refused)) = event_loop.push_all(left) {
         for mut job in jobs {
             job.ticket.cancel();
             if let Reply::Part(part) = std::mem::replace(&mut job.reply, Reply::Nobody) {
@@ -161,6 +162,16 @@ fn gather_submit<'a>(
     }
     callback::waits_for_loop(&gather.slot, &event_loop);
     Ok(atoms::ok())
+}
+
+/// What the loop would give to its pool goes there by itself. Leaves what is for the loop, and what the pool has no
+/// room for.
+fn to_pool(jobs: VecDeque<Box<Job>>, event_loop: &Loop) -> VecDeque<Box<Job>> {
+    let direct = |job: Box<Job>| match submit::is_for_pool(&job, event_loop) {
+        true => job.pool.clone().push(job).err().map(|(job, _)| job),
+        false => Some(job),
+    };
+    jobs.into_iter().filter_map(direct).collect()
 }
 
 /// One job for each payload; their bytes are in one piece.

@@ -293,9 +293,14 @@ fn admit(job: Box<Job>, event_loop: Option<&Arc<Loop>>) -> Result<(), Refused> {
     }
 }
 
+/// Whether a loop would give the job to its pool.
+pub fn is_for_pool(job: &Job, event_loop: &Loop) -> bool {
+    plain::is_known(job) && event_loop.is_open()
+}
+
 /// To a loop; or to its pool, if that is where the loop would send it.
 fn post(mut job: Box<Job>, event_loop: &Arc<Loop>) -> Result<(), Refused> {
-    if plain::is_known(&job) && event_loop.is_open() {
+    if is_for_pool(&job, event_loop) {
         return enqueue(job, false);
     }
     job.decodes = Some(job.pool.interp.exported.decodes());
