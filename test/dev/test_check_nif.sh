@@ -65,6 +65,9 @@ another_key_or_type_in_a_map() {
     differs "pool_new: $opts" $stubs 's/^    max_threads := /    most_threads := /'
     differs "pool_new: $opts" $stubs 's/^    own_namespace := boolean()/    own_namespace := binary()/'
     differs "pool_new: $opts" native/nif/src/resource.rs 's/^    pub own_namespace: bool,$/&    pub priority: u32,/'
+    opts="opts is DagOpts in native/nif/src/dag.rs, dag_opts() in py_nif.erl"
+    differs "dag_run: $opts" $stubs 's/^    restrict := boolean()/    restricted := boolean()/'
+    differs "dag_run: $opts" $stubs 's/^    redis := binary()/    redis := atom()/'
 }
 
 one_name_for_two_resources() {

@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crew::sync::lock;
-use pyrt::interrupt::{Manner, Sent, pace};
+use pyrt::interrupt::{self, Aim, Manner, Order, Sent};
 use pyrt::thread::{ThreadState, spawn_named};
-use pyrt::{Attached, Obj, contain};
+use pyrt::{Obj, contain};
 
 use crate::event_loop::Loop;
 use crate::interp::Interp;
@@ -41,17 +41,16 @@ pub struct Stopper {
 /// Running jobs and loops only, each once: it has their bound (I8).
 #[derive(Default)]
 struct Work {
-    orders: Vec<Order>,
+    orders: Vec<Order<What>>,
     has_thread: bool,
 }
 
 /// What there is to do.
-#[derive(Clone)]
 enum What {
     /// A job is to be stopped.
     Job(Arc<Ticket>),
-    /// A loop does not hear that something is to be cancelled.
-    Unheard(Arc<Loop>),
+    /// A loop does not hear that something is to be cancelled; when an exception was sent for good.
+    Unheard(Arc<Loop>, Option<Instant>),
     /// A loop is in something slow.
     Slow(Arc<Loop>),
 }
@@ -60,28 +59,19 @@ impl What {
     fn is(&self, other: &What) -> bool {
         match (self, other) {
             (What::Job(one), What::Job(other)) => Arc::ptr_eq(one, other),
-            (What::Unheard(one), What::Unheard(other)) => Arc::ptr_eq(one, other),
+            (What::Unheard(one, _), What::Unheard(other, _)) => Arc::ptr_eq(one, other),
             (What::Slow(one), What::Slow(other)) => Arc::ptr_eq(one, other),
             _ => false,
         }
     }
 }
 
-struct Order {
-    what: What,
-    since: Instant,
-    /// When an exception was sent for good.
-    told: Option<Instant>,
-    /// An exception was sent that has to be taken back.
-    sent_briefly: bool,
-}
-
 impl Work {
     /// The older one stays.
-    fn add(&mut self, order: Order) {
-        let same = |other: &&mut Order| other.what.is(&order.what);
+    fn add(&mut self, order: Order<What>) {
+        let same = |other: &&mut Order<What>| other.aim.is(&order.aim);
         match self.orders.iter_mut().find(same) {
-            Some(other) => other.since = other.since.min(order.since),
+            Some(other) => other.absorb(&order),
             None => self.orders.push(order),
         }
     }
@@ -89,7 +79,7 @@ impl Work {
 
 impl Stopper {
     /// The next jobs; `None`: there were none for some time, and the thread is to end.
-    fn next(&self) -> Option<Vec<Order>> {
+    fn next(&self) -> Option<Vec<Order<What>>> {
         let (mut work, _) = self
             .more
             .wait_timeout_while(lock(&self.work), STAYS, |work| work.orders.is_empty())
@@ -99,9 +89,9 @@ impl Stopper {
     }
 
     /// The rest is to be done a little later.
-    fn put_back(&self, rest: Vec<Order>) {
-        if let Some(youngest) = rest.iter().map(|order| order.since.elapsed()).min() {
-            std::thread::sleep(pace::next_try(youngest));
+    fn put_back(&self, rest: Vec<Order<What>>) {
+        if let Some(pause) = interrupt::pause(&rest) {
+            std::thread::sleep(pause);
             let mut work = lock(&self.work);
             rest.into_iter().for_each(|order| work.add(order));
         }
@@ -123,7 +113,7 @@ pub fn stop(interp: &Arc<Interp>, ticket: &Arc<Ticket>) {
 
 /// Sees to a loop that does not hear what is to be cancelled, until it does. Never waits.
 pub fn stop_task(event_loop: &Arc<Loop>) {
-    order(event_loop.interp(), What::Unheard(event_loop.clone()));
+    order(event_loop.interp(), What::Unheard(event_loop.clone(), None));
 }
 
 /// Says what a loop is in. Never waits.
@@ -134,12 +124,7 @@ pub fn report(event_loop: &Arc<Loop>) {
 fn order(interp: &Arc<Interp>, what: What) {
     let stopper = &interp.stopper;
     let mut work = lock(&stopper.work);
-    work.add(Order {
-        what,
-        since: Instant::now(),
-        told: None,
-        sent_briefly: false,
-    });
+    work.add(Order::new(what));
     stopper.more.notify_one();
     if work.has_thread {
         return;
@@ -162,7 +147,7 @@ fn run(interp: &Arc<Interp>) {
 }
 
 /// Leaves those that are to be told later.
-fn stop_all(interp: &Arc<Interp>, orders: &mut Vec<Order>) {
+fn stop_all(interp: &Arc<Interp>, orders: &mut Vec<Order<What>>) {
     let Some(_alive) = interp.hold() else {
         return orders.clear();
     };
@@ -179,92 +164,90 @@ fn stop_all(interp: &Arc<Interp>, orders: &mut Vec<Order>) {
         let Some(class) = interp.cancelled(py) else {
             return orders.clear();
         };
-        orders.retain_mut(|order| !order.carry_out(py, interp, &class));
-        let briefly = orders.iter().filter(|order| order.sent_briefly);
-        if let Some(oldest) = briefly.map(|order| order.since.elapsed()).max() {
-            py.detach(|| std::thread::sleep(pace::take_back_after(oldest)));
-            orders.retain_mut(|order| order.is_untold(py, &class));
-        }
+        let with = With {
+            interp,
+            class: &class,
+        };
+        interrupt::carry_out(orders, &with, |time| {
+            py.detach(|| std::thread::sleep(time));
+        });
     });
 }
 
-impl Order {
-    /// `false`: not yet, or it remains to be seen.
-    fn carry_out(&mut self, py: Attached<'_>, interp: &Interp, class: &Obj<'_>) -> bool {
-        let age = self.since.elapsed();
-        let manner = Manner::at(age);
-        let done = match self.what.clone() {
-            What::Job(ticket) => self.stop_job(py, interp, class, &ticket, manner),
-            What::Unheard(event_loop) => self.stop_task(py, &event_loop, manner),
+/// What an interrupt takes.
+struct With<'a, 'py> {
+    interp: &'a Interp,
+    /// `erlang.Cancelled`
+    class: &'a Obj<'py>,
+}
+
+impl Aim<With<'_, '_>> for What {
+    fn interrupt(&mut self, with: &With<'_, '_>, manner: Manner) -> Option<Sent> {
+        match self {
+            What::Job(ticket) => stop_job(with, ticket, manner),
+            What::Unheard(event_loop, told) => stop_loop(with, event_loop, told, manner),
             What::Slow(event_loop) => {
-                event_loop.report(py);
-                true
+                event_loop.report(with.class.py());
+                None
             }
-        };
-        // Its thread was replaced long ago.
-        done || pace::is_given_up(age)
+        }
     }
 
-    /// Raises in the job's thread if the job is the innermost one there; one with another on top is told
-    /// when that returns (`callback`). A thread that waits for Erlang is woken.
-    fn stop_job(
-        &mut self,
-        py: Attached<'_>,
-        interp: &Interp,
-        class: &Obj<'_>,
-        ticket: &Arc<Ticket>,
-        manner: Manner,
-    ) -> bool {
-        let Some(thread) = ticket.thread().filter(|thread| thread.has_job(ticket)) else {
-            // It has ended, and what the thread does is another's.
-            return true;
-        };
-        // Nobody takes a lock any more where the interpreter ends with its pool.
-        let ends = !interp.is_main() && matches!(ticket.why(), Some(Why::Died));
-        let sent = thread.interrupt(py, ticket, |target, rest| {
-            if ends {
-                target.interrupt_anywhere(py, class);
-                return Sent::Yes;
-            }
-            target.interrupt(py, class, manner, rest)
-        });
-        self.sent_briefly = sent == Some(Sent::Briefly);
-        thread.wake();
-        // It may sleep in an event loop of its own.
-        pyloop::interrupt(thread.ident());
-        matches!(sent, None | Some(Sent::Yes))
-    }
-
-    /// Raises in the task that the loop runs, if that one is to stop; again each second, until the loop
-    /// hears of it by itself.
-    fn stop_task(&mut self, py: Attached<'_>, event_loop: &Arc<Loop>, manner: Manner) -> bool {
-        if event_loop.hears() {
-            return true;
-        }
-        if self.told.is_none_or(|told| told.elapsed() > AGAIN) {
-            let sent = event_loop.interrupt(py, manner);
-            self.sent_briefly = sent == Some(Sent::Briefly);
-            self.told = (sent == Some(Sent::Yes)).then(Instant::now);
-        }
-        false
-    }
-
-    /// Takes back what was sent briefly. `false`: the job was told, or has ended.
-    fn is_untold(&mut self, py: Attached<'_>, class: &Obj<'_>) -> bool {
-        if !std::mem::take(&mut self.sent_briefly) {
-            return true;
-        }
-        match &self.what {
+    fn take_back(&mut self, with: &With<'_, '_>) -> bool {
+        let py = with.class.py();
+        match self {
             What::Job(ticket) => ticket
                 .thread()
-                .is_some_and(|thread| thread.take_back(py, ticket, class)),
-            What::Unheard(event_loop) => {
+                .is_some_and(|thread| thread.take_back(py, ticket, with.class)),
+            What::Unheard(event_loop, told) => {
                 if !event_loop.take_back(py) {
-                    self.told = Some(Instant::now());
+                    *told = Some(Instant::now());
                 }
                 true
             }
             What::Slow(_) => false,
         }
     }
+}
+
+/// Raises in the job's thread if the job is the innermost one there; one with another on top is told when that returns
+/// (`callback`). A thread that waits for Erlang is woken.
+fn stop_job(with: &With<'_, '_>, ticket: &Arc<Ticket>, manner: Manner) -> Option<Sent> {
+    // Else it has ended, and what the thread does is another's.
+    let thread = ticket.thread().filter(|thread| thread.has_job(ticket))?;
+    let py = with.class.py();
+    // Nobody takes a lock any more where the interpreter ends with its pool.
+    let ends = !with.interp.is_main() && matches!(ticket.why(), Some(Why::Died));
+    let sent = thread.interrupt(py, ticket, |target, rest| {
+        if ends {
+            target.interrupt_anywhere(py, with.class);
+            return Sent::Yes;
+        }
+        target.interrupt(py, with.class, manner, rest)
+    });
+    thread.wake();
+    // It may sleep in an event loop of its own.
+    pyloop::interrupt(thread.ident());
+    sent
+}
+
+/// Raises in the task that the loop runs, if that one is to stop; again each second, until the loop hears of it by
+/// itself.
+fn stop_loop(
+    with: &With<'_, '_>,
+    event_loop: &Arc<Loop>,
+    told: &mut Option<Instant>,
+    manner: Manner,
+) -> Option<Sent> {
+    if event_loop.hears() {
+        return None;
+    }
+    if told.is_some_and(|told| told.elapsed() <= AGAIN) {
+        return Some(Sent::No);
+    }
+    let sent = event_loop.interrupt(with.class.py(), manner);
+    *told = (sent == Some(Sent::Yes)).then(Instant::now);
+    // Done when the loop hears of it.
+    let briefly = sent.filter(|sent| *sent == Sent::Briefly);
+    Some(briefly.unwrap_or(Sent::No))
 }

@@ -21,12 +21,14 @@ const GOES_ON: bool = crate::BUILT_FOR.1 >= 13;
 
 mod frame;
 mod opcode;
-pub mod pace;
+mod order;
+mod pace;
 mod place;
 mod rest;
 mod world;
 
 pub use opcode::prepare;
+pub use order::{Aim, Order, carry_out, pause};
 pub use rest::Rest;
 pub use world::while_stopped;
 

@@ -4,22 +4,23 @@
 //! `work`. Never: waits while attached (I3). Its bound is that of the runs, each admitted whole.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crew::{Crew, Member, Plan};
 use dag::Turn;
 use pyrt::fork::{PerProcess, generation};
-use pyrt::{Attached, Kept, Parks, interrupt, kept};
+use pyrt::interrupt::{self, Order};
+use pyrt::{Attached, Kept, Parks, kept};
 
 use super::nodes;
-use super::stop::Stopping;
+use super::stop::{self, Stopping};
 
 pub enum Item {
     Node(Turn),
     /// Something of Python's own to be called: who hears of an end, or a cancellation.
     Call(Kept),
-    /// A function that runs, and nobody waits for, since when.
-    Stop(Stopping, Instant),
+    /// A function that runs, and nobody waits for.
+    Stop(Order<Stopping>),
 }
 
 /// What a thread does. Nodes may block; what ends them must not wait behind them.
@@ -68,7 +69,7 @@ impl Queue {
     pub fn push(&self, item: Item) {
         let duty = match item {
             Item::Node(_) => Duty::Nodes,
-            Item::Call(_) | Item::Stop(..) => Duty::Errands,
+            Item::Call(_) | Item::Stop(_) => Duty::Errands,
         };
         // No crew of this process is ever closed.
         let _ = self.crew(duty).resume(item);
@@ -134,12 +135,7 @@ impl Queue {
                     error.unraisable(c"the end of a graph");
                 }
             }
-            Item::Stop(stopping, since) => {
-                if let Some(pause) = stopping.interrupt(py, since) {
-                    py.detach(|| std::thread::sleep(pause));
-                    self.push(Item::Stop(stopping, since));
-                }
-            }
+            Item::Stop(order) => stop::carry_out(py, order, self),
         }
     }
 }

@@ -4,10 +4,9 @@
 //! Thread: asked for by any; carried out attached, on a thread for errands.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use pyrt::interrupt::{Manner, Sent, Spot, pace};
-use pyrt::{Attached, Kept, PyResult, call};
+use pyrt::interrupt::{self, Aim, Manner, Order, Sent, Spot};
+use pyrt::{Attached, Kept, Obj, call};
 
 use super::queue::{Item, Queue};
 
@@ -52,7 +51,7 @@ impl Stopping {
             State::Runs => {
                 *state = State::Runs;
                 drop(state);
-                queue.push(Item::Stop(self.clone(), Instant::now()));
+                queue.push(Item::Stop(Order::new(self.clone())));
             }
             State::Idle | State::Over => *state = State::Over,
         }
@@ -82,32 +81,33 @@ impl Stopping {
         drop(state);
         queue.push(Item::Call(cancel));
     }
+}
 
-    /// Raises `erlang.Cancelled` in the thread that runs the function, if it still does. How long to wait
-    /// before the next try, where it would have done harm now.
-    pub fn interrupt(&self, py: Attached<'_>, since: Instant) -> Option<Duration> {
-        let age = since.elapsed();
-        match self.raise(py, age) {
-            Ok(true) => None,
-            Ok(false) => (!pace::is_given_up(age)).then(|| pace::next_try(age)),
-            Err(error) => {
-                error.unraisable(c"the end of a graph");
-                None
-            }
-        }
+impl Aim<Obj<'_>> for Stopping {
+    fn interrupt(&mut self, class: &Obj<'_>, manner: Manner) -> Option<Sent> {
+        self.0.spot.interrupt(class.py(), class, manner, || true)
     }
 
-    /// Whether there is nothing left to do.
-    fn raise<'py>(&self, py: Attached<'py>, age: Duration) -> PyResult<'py, bool> {
-        let class = call::import_c(py, c"erlang._errors")?.getattr_c(c"Cancelled")?;
-        let manner = Manner::at(age);
-        Ok(match self.0.spot.interrupt(py, &class, manner, || true) {
-            None | Some(Sent::Yes) => true,
-            Some(Sent::No) => false,
-            Some(Sent::Briefly) => {
-                py.detach(|| std::thread::sleep(pace::take_back_after(age)));
-                !self.0.spot.take_back(py, &class)
-            }
-        })
+    fn take_back(&mut self, class: &Obj<'_>) -> bool {
+        self.0.spot.take_back(class.py(), class)
+    }
+}
+
+/// Raises `erlang.Cancelled` in the thread that runs a function, if it still does; again later, where it would do harm
+/// now.
+pub fn carry_out(py: Attached<'_>, order: Order<Stopping>, queue: &Queue) {
+    let errors = call::import_c(py, c"erlang._errors");
+    let class = match errors.and_then(|errors| errors.getattr_c(c"Cancelled")) {
+        Ok(class) => class,
+        Err(error) => return error.unraisable(c"the end of a graph"),
+    };
+    let sleep = |time| py.detach(|| std::thread::sleep(time));
+    let mut orders = vec![order];
+    interrupt::carry_out(&mut orders, &class, sleep);
+    if let Some(pause) = interrupt::pause(&orders) {
+        sleep(pause);
+    }
+    for order in orders {
+        queue.push(Item::Stop(order));
     }
 }
