@@ -23,7 +23,7 @@ inputs(_Other) -> [].
 parts([First | _] = Commands, Place) ->
     try
         case is_command(First) of
-            true -> {ok, {many, [command(Command, Place) || Command <- Commands]}};
+            true -> {ok, {many, each(fun(Command) -> command(Command, Place) end, Commands)}};
             false -> {ok, {one, command(Commands, Place)}}
         end
     catch
@@ -34,11 +34,15 @@ parts([First | _] = Commands, Place) ->
 is_command([Head | _]) -> not is_integer(Head);
 is_command(_Word) -> false.
 
-command([_ | _] = Words, Place) -> [word(Word, Place) || Word <- Words];
+command([_ | _] = Words, Place) -> each(fun(Word) -> word(Word, Place) end, Words);
 command(_Other, _Place) -> throw(no_word).
 
+each(Make, [First | Rest]) -> [Make(First) | each(Make, Rest)];
+each(_Make, []) -> [];
+each(_Make, _Other) -> throw(no_word).
+
 word({input, Name}, Place) -> Place(Name);
-word({join, Parts}, Place) when is_list(Parts) -> [word(Part, Place) || Part <- Parts];
+word({join, Parts}, Place) -> each(fun(Part) -> word(Part, Place) end, Parts);
 word(Word, _Place) when is_binary(Word) -> Word;
 word(Word, _Place) when is_atom(Word) -> atom_to_binary(Word);
 word(Word, _Place) when is_integer(Word) -> integer_to_binary(Word);

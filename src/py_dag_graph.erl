@@ -75,9 +75,9 @@ describe({Name, _Keys}, _Beside) ->
     refuse("node ~0tp is no map with a key run", [Name]).
 
 inputs(Name, Keys) ->
-    case maps:get(inputs, Keys, []) of
-        Inputs when is_list(Inputs) -> [input(Input) || Input <- Inputs];
-        _ -> refuse("the inputs of node ~0tp are no list", [Name])
+    case py_kind:value(list, maps:get(inputs, Keys, [])) of
+        {ok, Inputs} -> [input(Input) || Input <- Inputs];
+        error -> refuse("the inputs of node ~0tp are no list", [Name])
     end.
 
 input({optional, Input}) -> {Input, true};
@@ -120,8 +120,8 @@ event_loop(#{python := false}, _Pool) -> {ok, none};
 event_loop(#{python := true}, default) -> py_event_loop_pool:get_loop();
 event_loop(#{python := true}, Pool) -> {ok, py_nif:pool_loop(Pool)}.
 
-%% The name of a node or an input as pictures and messages show it.
-text(Name) when is_atom(Name) -> atom_to_binary(Name);
+%% The name of a node or an input as pictures and messages show it. The empty one is the native side's own.
+text(Name) when is_atom(Name), Name =/= '' -> atom_to_binary(Name);
 text(Name) when is_binary(Name), Name =/= <<>> ->
     case unicode:characters_to_list(Name) of
         List when is_list(List) -> Name;

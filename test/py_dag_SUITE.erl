@@ -142,6 +142,20 @@ a_wrong_graph_is_refused_with_the_reason(_Config) ->
     Says(#{a => (py_dag_test:python(add, []))#{limit => make_ref()}}, #{}, "limit of node a is not from py_dag:limit/1"),
     Says(#{a => (py_dag_test:python(add, []))#{weight => 0}}, #{}, "the weight of node a is no number above 0"),
     Says(#{a => (py_dag_test:python(add, []))#{optional => yes}}, #{}, "optional of node a is neither true nor false"),
+    %% The same key as a text would be read a second time, unchecked.
+    [
+        Says(#{a => (py_dag_test:python(add, []))#{Key => Value}}, #{}, ["the key ", Key, " of node a is no atom"])
+     || {Key, Value} <- [{<<"run">>, {erlang, 1}}, {<<"inputs">>, []}, {<<"default">>, <<>>}, {<<"timeout">>, 1}]
+    ],
+    Says(#{a => (py_dag_test:python(add, []))#{inputs => [b | c]}}, #{}, "the inputs of node a are no list"),
+    [
+        Says(#{a => #{run => Command}}, #{}, "no list of words")
+     || Command <- [["GET" | x], [["GET", "x"] | x], [["GET" | x]], ["GET", {join, ["a" | x]}], ["GET", {join, [{input, b} | x]}]]
+    ],
+    %% What belongs to each run and has no name.
+    Says(#{a => py_dag_test:python(add, [''])}, #{}, "node a needs ''"),
+    Says(#{a => (py_dag_test:python(add, []))#{condition => ''}}, #{}, "node a needs ''"),
+    ?assertMatch(#{'' := 0}, py_dag_test:results(#{'' => py_dag_test:python(add, [])}, #{})),
     ?assertReason({bad_argument, _}, py_dag:run(#{}, #{})),
     ?assertReason({bad_argument, inputs}, py_dag:run(#{nodes => #{}}, [])),
     ?assertReason({bad_argument, _}, py_dag:run(#{nodes => #{}}, #{}, #{want => [x]})),

@@ -264,6 +264,8 @@ def test_a_wrong_graph_is_refused_with_the_reason():
         dag.run([double], {"x": 1}, pictures=["gif"])
     with pytest.raises(ValueError, match="needs words"):
         dag.redis("n")
+    with pytest.raises(ValueError, match="a node needs a name"):
+        dag.redis("", "PING")
 
 
 @pytest.mark.parametrize(
@@ -276,6 +278,8 @@ def test_a_wrong_graph_is_refused_with_the_reason():
         ({"limit": 2}, ValueError, "the limit of node n is no dag.Limit"),
         ({"condition": 2}, ValueError, "the condition of node n is no name"),
         ({"inputs": [2]}, ValueError, "the inputs of node n are no list of names"),
+        ({"inputs": [""]}, ValueError, "the inputs of node n are no list of names"),
+        ({"condition": ""}, ValueError, "the condition of node n is no name"),
         ({"colour": "red"}, TypeError, "node n has an unknown key colour"),
         ({"kind": "io"}, TypeError, "kind"),
         ({"run": print}, TypeError, "run"),

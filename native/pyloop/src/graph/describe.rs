@@ -85,9 +85,17 @@ impl Described {
         let Plain::Map(pairs) = keys else {
             return Err(Refused::Wrong(format!("node {name} is no map")));
         };
+        if name.is_empty() {
+            return Err(Refused::Wrong("a node needs a name".into()));
+        }
         let mut node = Described::default();
         for (key, value) in pairs {
             let known = KEYS.iter().find(|(own, _)| key.text() == Some(own));
+            // The same name in two forms would be two keys.
+            if known.is_some() && side == Side::Erlang && !matches!(key, Plain::Atom(_)) {
+                let text = format!("the key {key} of node {name} is no atom");
+                return Err(Refused::Wrong(text));
+            }
             let Some((key, set)) = known else {
                 let text = format!("node {name} has an unknown key {key}");
                 return Err(Refused::Unknown(text));

@@ -111,7 +111,7 @@ impl Given<'_> {
     /// The name of a node or of an input; nothing for `None`.
     fn name(&self) -> Result<Option<String>, &'static str> {
         match self.value {
-            Plain::Binary(_) => Ok(self.value.text().map(str::to_owned)),
+            value @ Plain::Binary(_) => Ok(Some(named(value).ok_or("is no name")?)),
             value if value.is_atom("none") => Ok(None),
             _ => Err("is no name"),
         }
@@ -120,7 +120,7 @@ impl Given<'_> {
     /// Names, each with whether it may be missing.
     fn inputs(&self) -> Result<Vec<(String, bool)>, &'static str> {
         let input = |item: &Plain<'_>| match item.elements()? {
-            [name, maybe] => Some((name.text()?.to_owned(), maybe.is_atom("true"))),
+            [name, maybe] => Some((named(name)?, maybe.is_atom("true"))),
             _ => None,
         };
         let inputs = self.value.items().ok_or("are no list")?.iter();
@@ -139,6 +139,12 @@ impl Given<'_> {
     }
 }
 
+/// The empty name is that of the hidden input.
+fn named(value: &Plain<'_>) -> Option<String> {
+    let text = value.text().filter(|text| !text.is_empty());
+    text.map(str::to_owned)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -155,7 +161,11 @@ mod tests {
 
     fn described(side: Side, key: &str, value: Plain<'_>) -> Result<Described, Refused> {
         let run = Plain::Tuple(vec![atom("erlang"), Plain::Int(1)]);
-        let keys = Plain::Map(vec![(atom("run"), run), (text(key), value)]);
+        let own = |name| match side {
+            Side::Erlang => atom(name),
+            Side::Python => text(name),
+        };
+        let keys = Plain::Map(vec![(own("run"), run), (own(key), value)]);
         Described::of("n".into(), &keys, side, &[None, Some(Limit::new(1))])
     }
 
@@ -232,6 +242,31 @@ mod tests {
             refusal(erlang, "kind", text("what")),
             "node n can't be of kind what"
         );
+    }
+
+    #[test]
+    fn a_key_of_erlang_is_an_atom() {
+        let keys = Plain::Map(vec![(text("run"), Plain::Int(1))]);
+        let told = Described::of("n".into(), &keys, Side::Erlang, &[]).err();
+        let expected = Refused::Wrong("the key run of node n is no atom".into());
+        assert_eq!(told, Some(expected));
+    }
+
+    #[test]
+    fn nothing_has_the_name_of_the_hidden_input() {
+        let inputs = Plain::List(vec![Plain::Tuple(vec![text(""), atom("false")])]);
+        for side in [Side::Erlang, Side::Python] {
+            assert_eq!(
+                refusal(side, "inputs", inputs.clone()),
+                "the inputs of node n are no list of names"
+            );
+            assert_eq!(
+                refusal(side, "condition", text("")),
+                "the condition of node n is no name"
+            );
+        }
+        let told = Described::of(String::new(), &Plain::Map(Vec::new()), Side::Python, &[]).err();
+        assert_eq!(told, Some(Refused::Wrong("a node needs a name".into())));
     }
 
     #[test]
