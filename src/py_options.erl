@@ -92,7 +92,7 @@ of_calls() ->
         {module, term, [run_async], <<"the module of the coroutine function; must be given">>},
         {func, term, [run_async], <<"its name; must be given">>},
         {args, term, [run_async], <<"its arguments, a list">>},
-        {caller, pid, [run_async], <<"who gets `{async_result, Ref, Result}`; default: the caller">>},
+        {caller, local_pid, [run_async], <<"who gets `{async_result, Ref, Result}`; default: the caller">>},
         {ref, term, [run_async], <<"the `Ref` in it; default: a new one">>},
         {window, {integer, 1, ?MOST_CREDITS}, [stream_start, asgi],
             <<"the most messages that are sent ahead of the reader: see [Streaming](streaming.md); of `py_asgi`, with "

@@ -12,6 +12,7 @@
     a_default_is_a_value_that_may_be_given/1,
     a_value_of_another_kind_is_refused/1,
     a_window_needs_somebody_to_stream_to/1,
+    answers_go_to_processes_of_this_node/1,
     a_slip_of_the_fingers_gets_the_right_spelling/1,
     the_error_is_a_sentence/1
 ]).
@@ -220,6 +221,17 @@ is_wrong({_Function, Name, Answer}) ->
 a_window_needs_somebody_to_stream_to(_Config) ->
     ?assertReason({bad_argument, <<"the option window needs stream_to">>}, py_asgi:run(m, app, #{}, <<>>, #{window => 1})),
     ?assertMatch({ok, _}, py:stream_start(builtins, range, [0], #{}, #{window => 1})).
+
+answers_go_to_processes_of_this_node(_Config) ->
+    Pid = binary_to_term(<<131, 88, 119, 3, "a@b", 1:32, 0:32, 1:32>>),
+    [
+        ?assertMatch({error, {bad_argument, <<"the option ", _/binary>>}}, Answer)
+     || Answer <- [
+            run_async(#{caller => Pid}),
+            run_async(#{caller => Pid, ref => make_ref()}),
+            py:stream_start(builtins, range, [1], #{}, #{reply_to => Pid})
+        ]
+    ].
 
 the_error_is_a_sentence(_Config) ->
     {bad_argument, Text} = py_test:reason(py:call(math, sqrt, [4], #{}, #{window => 1})),
