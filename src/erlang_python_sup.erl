@@ -16,6 +16,7 @@ start_link(Config) ->
 init(Config) ->
     ok = py_registry:new_functions(),
     ok = py_asgi_run:new_requests(),
+    ok = py_asgi_options:new_secrets(),
     Flags = #{strategy => one_for_one, intensity => 10, period => 10, auto_shutdown => any_significant},
     Children = [
         %% If the services can't be kept running, all ends.

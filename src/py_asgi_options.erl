@@ -4,7 +4,7 @@
 %% Process: the caller's own.
 -module(py_asgi_options).
 
--export([check/2, for_python/1]).
+-export([check/2, for_python/1, new_secrets/0]).
 
 -export_type([app/0, given/0, options/0]).
 
@@ -25,9 +25,12 @@
 
 -include("py_nif.hrl").
 
+%% Passwords by references, which stand for them in the options: those are in reports of supervisors, and so in logs.
+-define(SECRETS, py_asgi_secrets).
+
 -spec check(app(), given()) -> {ok, options()} | {error, {bad_argument, binary()} | not_running}.
 check(App, Opts) when is_map(Opts) ->
-    case {app(App), py_nif:is_loaded()} of
+    case {app(App), py_nif:is_loaded() andalso ets:whereis(?SECRETS) =/= undefined} of
         {{ok, Checked}, true} -> check(Checked, Opts, rows());
         {{ok, _}, false} -> {error, not_running};
         {error, _} ->
@@ -57,6 +60,7 @@ option(Key, Value, Rows, {ok, Options}) ->
         #{Key := #{kind := Kind} = Row} ->
             case value(Kind, Row, Value) of
                 {ok, Checked} -> {ok, Options#{Key => Checked}};
+                error when Kind =:= secret -> refused("~ts must ~ts", [Key, wanted(Kind, Row)]);
                 error -> refused("~ts must ~ts, and is ~tp", [Key, wanted(Kind, Row), Value])
             end;
         #{} ->
@@ -86,7 +90,8 @@ value(one_of, #{words := Words}, Word) -> found(lists:member(Word, Words), Word)
 value(Kind, #{words := Words}, Word) when is_atom(Word), Kind =:= text_or orelse Kind =:= path_or ->
     found(lists:member(Word, Words), atom_to_binary(Word));
 value(name, _Row, Name) when is_atom(Name), Name =/= undefined -> {ok, Name};
-value(Kind, _Row, Text) when Kind =:= text; Kind =:= secret -> text(Text);
+value(text, _Row, Text) -> text(Text);
+value(secret, _Row, Text) -> hidden(text(Text));
 value(prefix, _Row, Prefix) -> prefix(text(Prefix));
 value(Kind, _Row, Text) when Kind =:= path; Kind =:= path_or; Kind =:= text_or -> py_text:one(Text);
 value(address, _Row, Ip) when is_tuple(Ip) ->
@@ -142,6 +147,25 @@ named(_Kind, error) ->
 text(Empty) when Empty =:= <<>>; Empty =:= [] -> {ok, <<>>};
 text(Text) -> py_text:one(Text).
 
+%% Makes the table of secrets; its owner is the calling process.
+-spec new_secrets() -> ok.
+new_secrets() ->
+    ?SECRETS = ets:new(?SECRETS, [named_table, public]),
+    ok.
+
+%% One that was given before has its place: there are as many as files they are for.
+hidden({ok, Secret}) ->
+    case ets:match(?SECRETS, {'$1', Secret}) of
+        [[Ref] | _] ->
+            {ok, Ref};
+        [] ->
+            Ref = make_ref(),
+            true = ets:insert(?SECRETS, {Ref, Secret}),
+            {ok, Ref}
+    end;
+hidden(error) ->
+    error.
+
 wanted(prefix, _Row) -> "begin with a slash and not end with one";
 wanted(Kind, Row) -> ["be ", noun(Kind, Row)].
 
@@ -169,7 +193,8 @@ refused(Format, Args) ->
 -spec for_python(options()) -> #{atom() => term()}.
 for_python(Options) ->
     Rows = maps:filter(fun(_Key, #{program := IsOfPython}) -> IsOfPython end, rows()),
-    maps:map(fun(Key, Value) -> in_seconds(maps:get(Key, Rows), Value) end, maps:with(maps:keys(Rows), Options)).
+    maps:map(fun(Key, Value) -> as_python(maps:get(Key, Rows), Value) end, maps:with(maps:keys(Rows), Options)).
 
-in_seconds(#{kind := time}, Milliseconds) -> Milliseconds / 1000;
-in_seconds(_Row, Value) -> Value.
+as_python(#{kind := time}, Milliseconds) -> Milliseconds / 1000;
+as_python(#{kind := secret}, Ref) -> ets:lookup_element(?SECRETS, Ref, 2);
+as_python(_Row, Value) -> Value.

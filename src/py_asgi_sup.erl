@@ -13,7 +13,16 @@ start_link() ->
 
 %% The supervisor of the server; the server itself tells `starter' when it is up.
 -spec start_server(py_asgi_options:options()) -> {ok, pid()} | {error, py_error:reason()}.
+start_server(#{name := Name} = Options) ->
+    %% Looked at first: what a supervisor says of a start that failed is long, and the keeper tries again and again.
+    case whereis(Name) of
+        undefined -> add(Options);
+        _ -> {error, taken()}
+    end;
 start_server(Options) ->
+    add(Options).
+
+add(Options) ->
     Spec = #{
         id => make_ref(),
         start => {py_asgi_server_sup, start_link, [Options]},
@@ -32,9 +41,11 @@ start_server(Options) ->
             {error, {context_died, Reason}}
     end.
 
-refused({already_started, _}) -> {bad_argument, <<"a process of this name exists">>};
+refused({already_started, _}) -> taken();
 refused({shutdown, Reason}) -> Reason;
 refused(Why) -> {context_died, Why}.
+
+taken() -> {bad_argument, <<"a process of this name exists">>}.
 
 %% Those that run: the supervisor of each, and the options.
 -spec servers() -> [{pid(), py_asgi_options:options()}].

@@ -215,6 +215,7 @@ options_are_checked(_Config) ->
     [?assertMatch(<<"there is no option ", _/binary>>, Refused(#{Key => 1})) || Key <- [fd, reload]],
     ?assertMatch(<<"mounts must be", _/binary>>, Refused(#{mounts => #{"api" => "a:b"}})),
     ?assertEqual(<<"the options must be a map, and are []">>, Refused([])),
+    ?assertEqual(<<"private_key_password must be a text">>, Refused(#{private_key_password => hunter2})),
     ?assertReason({bad_argument, _}, py_asgi:serve("no_colon", #{})),
     ?assertReason({bad_argument, _}, py_asgi:serve(app, #{})).
 

@@ -9,9 +9,11 @@
     a_server_in_a_sub_interpreter_outlives_every_service/1,
     a_server_whose_supervisor_is_killed_comes_back/1,
     a_server_whose_keeper_was_replaced_comes_back/1,
-    a_server_that_was_stopped_stays_away/1
+    a_server_that_was_stopped_stays_away/1,
+    reports_of_a_server_have_no_password/1,
+    a_name_that_is_taken_is_refused_without_a_report/1
 ]).
--export([served_while_killed/2, ids/0, after_kills/2]).
+-export([served_while_killed/2, ids/0, after_kills/2, reported/2, log/2]).
 
 -define(APP, "py_asgi_living:app").
 %% A node bears ten ends in ten seconds.
@@ -167,3 +169,43 @@ process(all) ->
     whereis(py_asgi_sup);
 process(keeper) ->
     whereis(py_asgi_keeper).
+
+%% ---- reports
+
+reports_of_a_server_have_no_password(Config) ->
+    {Reports, Seen} = with_node(Config, reported, [password, asgi_life]),
+    ?assertEqual(other, Seen),
+    ?assertNotEqual(nomatch, string:find(Reports, "private_key_password"), Reports),
+    ?assertEqual(nomatch, string:find(Reports, "hunter2"), Reports).
+
+a_name_that_is_taken_is_refused_without_a_report(Config) ->
+    ?assertMatch({<<>>, {error, {bad_argument, _}}}, with_node(Config, reported, [name, init])).
+
+%% What supervisors say when a server is killed, or does not start.
+reported(What, Name) ->
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    Seen = reported_of(What, Name),
+    ok = logger:remove_handler(?MODULE),
+    {unicode:characters_to_binary(reports()), Seen}.
+
+reported_of(name, Name) ->
+    py_asgi:serve(?APP, #{port => 0, name => Name, lifespan => off});
+reported_of(password, Name) ->
+    %% Without a certificate nobody asks for it.
+    {ok, Server} = py_asgi:serve(?APP, #{port => 0, name => Name, lifespan => off, private_key_password => "hunter2"}),
+    ok = py_test:down(Server),
+    ok = py_test:eventually(fun() -> not lists:member(whereis(Name), [undefined, Server]) end),
+    ok = py_test:eventually(fun() -> {ok, [up]} =:= statuses(Name) end),
+    other.
+
+reports() ->
+    receive
+        {reported, Report} -> [Report | reports()]
+    after 0 -> []
+    end.
+
+%% The callback of the test's own handler.
+log(#{msg := {report, #{label := {supervisor, _}} = Report}}, #{config := Pid}) ->
+    Pid ! {reported, io_lib:format("~0tp~n", [Report])};
+log(_Event, _Config) ->
+    ok.
