@@ -17,6 +17,7 @@
     an_exception_of_a_task_crosses/1,
     several_contexts_serve_one_socket/1,
     tasks_of_a_stopped_context_are_answered/1,
+    a_call_on_top_of_one_in_an_interpreter_is_stopped/1,
     a_running_call_is_interrupted/1,
     an_interpreter_ends_with_what_it_used/1,
     an_interpreter_ends_without_a_word/1,
@@ -153,6 +154,16 @@ tasks_of_a_stopped_context_are_answered(_Config) ->
     ok = py_test:message(<<"waits">>),
     ends(Ctx),
     ?assertReason({context_died, _}, py:await(Ref)).
+
+%% It is one of the main pool, and runs on the thread of the interpreter that waits for its process.
+a_call_on_top_of_one_in_an_interpreter_is_stopped(Config) ->
+    ok = py:register_function(sub_on_top, fun(_) ->
+        {error, timeout} = py:eval(<<"sum(1 for _ in iter(int, 1))">>, #{}, 50),
+        {ok, Root} = py:call(math, sqrt, [4]),
+        Root
+    end),
+    Opts = #{context => ctx(Config), timeout => 60_000},
+    ?assertEqual({ok, 2.0}, py:call(erlang, call, [sub_on_top], #{}, Opts)).
 
 a_running_call_is_interrupted(Config) ->
     Ctx = ctx(Config),

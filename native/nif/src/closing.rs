@@ -5,13 +5,14 @@
 use crate::atoms;
 use crate::dag_python;
 use crate::erts::Raw;
+use crate::here::here;
 use crate::job::{Job, Reply};
 use crate::log;
 
 /// Answers a job that will not run: `{error, {context_died, stopped}}`.
 pub fn refuse(job: Box<Job>) {
     // Queued → running → replying, as if it had run.
-    if !job.ticket.start(&crate::here::here(), &job) {
+    if !job.ticket.start(&here(), &job.pool.interp, &job) {
         return job.recycle();
     }
     stop(job);

@@ -59,6 +59,7 @@ pub fn has_gil() -> bool {
 }
 
 pub struct Interp {
+    this: Weak<Interp>,
     /// 0 is the main interpreter.
     number: u64,
     python: thread::Interp,
@@ -97,7 +98,7 @@ pub struct World<'a, 'py> {
 
 impl Interp {
     /// The interpreter this thread is attached to. Imports the package.
-    pub fn current<'py>(py: Attached<'py>, number: u64) -> PyResult<'py, Self> {
+    pub fn current<'py>(py: Attached<'py>, number: u64) -> PyResult<'py, Arc<Self>> {
         let native = call::import_c(py, c"erlang._native")?;
         let errors = call::import_c(py, c"erlang._errors")?;
         let cancelled = errors.getattr_c(c"Cancelled")?;
@@ -113,7 +114,9 @@ impl Interp {
         } else {
             None
         };
-        Ok(Interp {
+        let tasks = Classes::make(py)?;
+        Ok(Arc::new_cyclic(|this| Interp {
+            this: this.clone(),
             number,
             python,
             native: Kept::new(native),
@@ -124,14 +127,19 @@ impl Interp {
             code: Mutex::default(),
             plain: LossySet::default(),
             exported: Exported::default(),
-            tasks: Classes::make(py)?,
+            tasks,
             depth: AtomicUsize::new(0),
             alive: RwLock::new(true),
             stopper: Stopper::default(),
             guests: Guests::default(),
             event_loop: OnceLock::new(),
             memory: OnceLock::new(),
-        })
+        }))
+    }
+
+    /// For who keeps it beyond a borrow.
+    pub fn shared(&self) -> Option<Arc<Self>> {
+        self.this.upgrade()
     }
 
     pub fn python(&self) -> thread::Interp {

@@ -33,7 +33,7 @@ const STACK_NEEDED: usize = 1 << 20;
 pub fn run(world: &World<'_, '_>, me: &Arc<Thread>, mut job: Box<Job>) {
     // Before it starts: whoever cancels it from then on finds it here.
     me.push_job(world.py, job.ticket.clone());
-    if !job.ticket.start(me, &job) {
+    if !job.ticket.start(me, world.interp, &job) {
         // Cancelled while it was queued: it never runs.
         me.pop_job(world.py);
         return job.recycle();
@@ -81,7 +81,7 @@ fn execute_about<'py>(world: &World<'_, 'py>, job: &mut Job) -> Outcome<'py> {
 /// Runs a job of the process that runs this thread's callback, on top of what the thread does.
 pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
     if pyrt::thread::stack_left() < STACK_NEEDED {
-        if job.ticket.start(me, &job) {
+        if job.ticket.start(me, world.interp, &job) {
             reply::answer(world, job, Err(failure::recursion(world.py)));
         }
         return;
@@ -91,7 +91,7 @@ pub fn run_nested(world: &World<'_, '_>, me: &Arc<Thread>, job: Box<Job>) {
     match Apart::enter(world.py) {
         Ok(_apart) => run(world, me, job),
         Err(error) => {
-            if job.ticket.start(me, &job) {
+            if job.ticket.start(me, world.interp, &job) {
                 reply::answer(world, job, Err(error.into()));
             }
         }

@@ -145,7 +145,7 @@ pub fn prepare<'py>(
     pyrt::module::load_inbuilt(py, "erlang._node")?;
     // Now: whoever interrupts a job imports nothing.
     pyrt::interrupt::prepare(py)?;
-    let interp = Arc::new(Interp::current(py, number)?);
+    let interp = Interp::current(py, number)?;
     py_module::belong(py, &interp)?;
     call::import_c(py, c"erlang._boot")?.call_method(c"start", &[])?;
     interp.note_gil(py);

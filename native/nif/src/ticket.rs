@@ -77,10 +77,11 @@ impl Ticket {
         self.about.get()
     }
 
-    /// Queued → running. `false`: cancelled before it ran, and it never will.
-    pub fn start(&self, thread: &Arc<Thread>, job: &Job) -> bool {
-        let interp = job.pool.interp.clone();
-        *lock(&self.place) = Some(Place::Thread(thread.clone(), interp, Label::of(job)));
+    /// Queued → running. `false`: cancelled before it ran, and it never will. `interp`: the thread's; a job that
+    /// nests may be one of another interpreter's pool.
+    pub fn start(&self, thread: &Arc<Thread>, interp: &Interp, job: &Job) -> bool {
+        let place = |interp| Place::Thread(thread.clone(), interp, Label::of(job));
+        *lock(&self.place) = interp.shared().map(place);
         self.life().start()
     }
 
