@@ -16,6 +16,7 @@
     a_stopped_context_is_an_error/1,
     calls_queued_in_a_context_that_is_killed_hear_of_it/1,
     a_call_running_in_a_context_that_is_killed_hears_of_it/1,
+    a_call_that_waits_below_another_one_hears_of_the_end_of_its_context/1,
     an_interrupted_call_is_an_error_and_the_context_lives/1,
     code_that_swallows_the_interrupt_is_told_again/1,
     interrupting_an_idle_context_says_so/1,
@@ -229,6 +230,35 @@ a_call_running_in_a_context_that_is_killed_hears_of_it(_Config) ->
         end
      || Stop <- [fun py_test:down/1, fun py_context:stop/1]
     ].
+
+%% The one on top of it hears of it, too; what the function does then is its own business.
+a_call_that_waits_below_another_one_hears_of_the_end_of_its_context(_Config) ->
+    Self = self(),
+    Waits = fun(_) ->
+        Self ! waits,
+        receive
+            never -> ok
+        end
+    end,
+    ok = py:register_function(ctx_on_top, Waits),
+    ok = py:register_function(ctx_below, fun(_) ->
+        _ = py:call(erlang, call, [ctx_on_top]),
+        Waits([])
+    end),
+    Ctx = new(),
+    Opts = #{context => Ctx, timeout => infinity},
+    {_, Monitor} = spawn_monitor(fun() -> exit(py:call(erlang, call, [ctx_below], #{}, Opts)) end),
+    Hears = fun() ->
+        receive
+            waits -> ok;
+            {'DOWN', Monitor, process, _, Answer} -> Answer
+        after 60_000 -> silent
+        end
+    end,
+    ok = Hears(),
+    ok = py_context:stop(Ctx),
+    ok = Hears(),
+    ?assertMatch({error, {context_died, _}}, Hears()).
 
 an_interrupted_call_is_an_error_and_the_context_lives(_Config) ->
     Ctx = new(),

@@ -18,6 +18,7 @@
     several_contexts_serve_one_socket/1,
     tasks_of_a_stopped_context_are_answered/1,
     a_call_on_top_of_one_in_an_interpreter_is_stopped/1,
+    what_ends_a_call_does_not_hit_one_on_top_of_it/1,
     a_running_call_is_interrupted/1,
     an_interpreter_ends_with_what_it_used/1,
     an_interpreter_ends_without_a_word/1,
@@ -164,6 +165,27 @@ a_call_on_top_of_one_in_an_interpreter_is_stopped(Config) ->
     end),
     Opts = #{context => ctx(Config), timeout => 60_000},
     ?assertEqual({ok, 2.0}, py:call(erlang, call, [sub_on_top], #{}, Opts)).
+
+%% Its function calls Python again and again while the context ends.
+what_ends_a_call_does_not_hit_one_on_top_of_it(_Config) ->
+    Self = self(),
+    ok = py:register_function(sub_on_top, fun(_) ->
+        Self ! begun,
+        Self ! {seen, lists:usort([py:call(math, sqrt, [4]) || _ <- lists:seq(1, 300)])}
+    end),
+    Seen = lists:append([on_top_while_it_ends() || _ <- lists:seq(1, 30)]),
+    ?assertEqual([], lists:usort(Seen) -- [{ok, 2.0}]).
+
+on_top_while_it_ends() ->
+    {ok, Ctx} = py_context:new(#{mode => subinterp}),
+    {_, Monitor} = spawn_monitor(fun() -> exit(py:call(erlang, call, [sub_on_top], #{}, #{context => Ctx})) end),
+    receive begun -> ok end,
+    ok = py_context:stop(Ctx),
+    receive {'DOWN', Monitor, process, _, _} -> ok end,
+    receive {seen, Seen} -> [Each || Each <- Seen, not is_died(Each)] end.
+
+is_died({error, {context_died, _}}) -> true;
+is_died(_) -> false.
 
 a_running_call_is_interrupted(Config) ->
     Ctx = ctx(Config),

@@ -123,12 +123,18 @@ impl Thread {
         let mut jobs = lock(&self.jobs);
         // SAFETY: used under this lock only, under which `pop_job` takes it out.
         let target = unsafe { Target::here(py, !jobs.is_empty()) };
+        let was_sent = jobs.last().is_some_and(|below| below.sent);
         jobs.push(Running {
             ticket,
             target,
             rest: None,
             sent: false,
         });
+        drop(jobs);
+        if was_sent {
+            // For the job below, which waits, and looks whether it must stop when this one returns.
+            raise_in(py, self.ident, None);
+        }
     }
 
     /// The job no longer runs: no exception that was meant for it may stay behind.
@@ -142,6 +148,14 @@ impl Thread {
     /// The job it runs at this moment, if any.
     pub fn innermost(&self) -> Option<Arc<Ticket>> {
         lock(&self.jobs).last().map(|job| job.ticket.clone())
+    }
+
+    /// All that it runs, innermost last.
+    pub fn running(&self) -> Vec<Arc<Ticket>> {
+        lock(&self.jobs)
+            .iter()
+            .map(|job| job.ticket.clone())
+            .collect()
     }
 
     pub fn has_job(&self, ticket: &Arc<Ticket>) -> bool {

@@ -166,7 +166,8 @@ impl Watch {
             closing::refuse(job);
         }
         for thread in pool.threads() {
-            if let Some(ticket) = thread.innermost() {
+            // Those below wait, and hear of it when what is on top of them returns.
+            for ticket in thread.running() {
                 ticket.stop(Why::Died);
             }
         }
