@@ -9,13 +9,16 @@
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     case py_config:load() of
-        {ok, #{call_timeout := Timeout} = Config} ->
-            persistent_term:put(py_config, Config),
-            persistent_term:put(py_call_timeout, Timeout),
-            booted(erlang_python_sup:start_link(Config), Config);
-        {error, Sentence} ->
-            {error, Sentence}
+        {ok, Config} -> resolved(py_path:resolve(Config));
+        {error, Sentence} -> {error, Sentence}
     end.
+
+resolved({ok, #{call_timeout := Timeout} = Config}) ->
+    persistent_term:put(py_config, Config),
+    persistent_term:put(py_call_timeout, Timeout),
+    booted(erlang_python_sup:start_link(Config), Config);
+resolved({error, Sentence}) ->
+    {error, Sentence}.
 
 booted({ok, Tree}, Config) ->
     case py_boot:run(Config) of

@@ -27,9 +27,10 @@ each([{What, Step} | Rest]) ->
 
 %% In this order: the refusals come before any code of a user, and the modules of users last.
 -spec steps(py_config:config()) -> [step()].
-steps(#{redis_url := Url, audit := Events, preload := Modules} = Config) ->
+steps(#{redis_url := Url, audit := Events, preload := Modules, python_path := Dirs} = Config) ->
     #{log_stdout := ToLogger, asyncio_policy := Policy, slow_callback_ms := Slow} = Config,
     [
+        {"python_path", fun() -> py_path:export(Dirs) end},
         {"redis_url", fun() -> py_nif:dag_default(default(Url)) end},
         {"log_stdout", call('erlang._boot', route_output, [ToLogger])},
         {"keeping the keyboard for Erlang", call('erlang._boot', keyboard, [has_keyboard()])},

@@ -54,6 +54,9 @@ table() ->
         {slow_callback_ms, {time, 1}, 100,
             <<"callbacks of event loops that take at least this many milliseconds are logged; or `infinity`: see "
                 "[Runtime models](runtime-models.md)">>},
+        {python_path, {directories, <<"directories">>}, [],
+            <<"directories where Python finds modules, in front of `sys.path` of every interpreter and of every Python "
+                "that is started from here: paths, or `{priv, App, Dir}` for one below the `priv` of an application">>},
         {preload, {names, <<"module names">>}, [], <<"modules imported at start; one that fails stops the start">>},
         {audit, audit_events, [],
             <<"Python audit events that are refused, or groups of them: see [Security](security.md)">>},

@@ -25,6 +25,7 @@
     | {text_or, [atom(), ...]}
     | texts
     | {names, What :: binary()}
+    | {directories, What :: binary()}
     | audit_events
     %% Where a call runs.
     | context
@@ -54,6 +55,7 @@ value({path, _Of}, Path) -> py_text:one(Path);
 value(text, Text) -> py_text:one(Text);
 value(texts, Texts) -> py_text:all(Texts);
 value({names, _What}, Names) -> names(Names, []);
+value({directories, _What}, Places) -> directories(Places, []);
 value(audit_events, Names) -> audit_events(names(Names, []));
 value(context, Where) -> found(is_pid(Where) orelse is_reference(Where) orelse is_atom(Where), Where);
 value(pid, Pid) -> found(is_pid(Pid), Pid);
@@ -82,6 +84,22 @@ names([Name | Rest], Done) when is_binary(Name); is_list(Name) ->
 names(_, _) ->
     error.
 
+%% The type of what is in the list is `py_path:place()'.
+directories([], Done) ->
+    {ok, lists:reverse(Done)};
+directories([{priv, App, Dir} | Rest], Done) when is_atom(App) ->
+    case py_text:one(Dir) of
+        {ok, Text} -> directories(Rest, [{priv, App, Text} | Done]);
+        error -> error
+    end;
+directories([Dir | Rest], Done) ->
+    case py_text:one(Dir) of
+        {ok, Text} -> directories(Rest, [Text | Done]);
+        error -> error
+    end;
+directories(_, _) ->
+    error.
+
 audit_events({ok, Names}) ->
     case py_audit_events:check(Names) of
         ok -> {ok, Names};
@@ -108,6 +126,7 @@ wanted(text, _) -> "a non-empty string or binary";
 wanted({text_or, Words}, _) -> ["a non-empty string or binary, or ", either(Words)];
 wanted(texts, _) -> "a list of strings or binaries";
 wanted({names, What}, _) -> io_lib:format("a list of ~ts (atoms, strings or binaries)", [What]);
+wanted({directories, What}, _) -> io_lib:format("a list of ~ts, each a string, a binary or {priv, App, Dir}", [What]);
 wanted(audit_events, _) -> "a list of names (atoms, strings or binaries)";
 wanted(context, _) -> "a pid, a handle or a name";
 wanted(pid, _) -> "a pid";

@@ -7,9 +7,10 @@
 -export([main/1]).
 
 main(_Args) ->
-    {ok, _} = application:ensure_all_started(erlang_python),
+    %% Modules beside this file can be imported.
     Here = filename:dirname(filename:absname(escript:script_name())),
-    {ok, none} = py:call(sys, 'path.append', [unicode:characters_to_binary(Here)]),
+    ok = application:set_env(erlang_python, python_path, [Here]),
+    {ok, _} = application:ensure_all_started(erlang_python),
 
     %% The functions run in a process of erlang_python, so the table must be public.
     Prices = ets:new(prices, [public]),

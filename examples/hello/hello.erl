@@ -9,11 +9,10 @@
 
 main(Args) ->
     Name = unicode:characters_to_binary(lists:join(" ", Args ++ ["World" || Args =:= []])),
-    {ok, _} = application:ensure_all_started(erlang_python),
-
     %% Modules beside this file can be imported.
     Here = filename:dirname(filename:absname(escript:script_name())),
-    {ok, none} = py:call(sys, 'path.append', [unicode:characters_to_binary(Here)]),
+    ok = application:set_env(erlang_python, python_path, [Here]),
+    {ok, _} = application:ensure_all_started(erlang_python),
 
     {ok, Version} = py:call(platform, python_version, []),
     {ok, Answer} = py:eval("6 * 7"),

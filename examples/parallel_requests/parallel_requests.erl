@@ -11,9 +11,10 @@
 -define(AT_ONCE, 25).
 
 main(_Args) ->
-    {ok, _} = application:ensure_all_started(erlang_python),
+    %% Modules beside this file can be imported.
     Here = filename:dirname(filename:absname(escript:script_name())),
-    {ok, none} = py:call(sys, 'path.append', [unicode:characters_to_binary(Here)]),
+    ok = application:set_env(erlang_python, python_path, [Here]),
+    {ok, _} = application:ensure_all_started(erlang_python),
     ok = py:register_pool(requests, #{size => ?AT_ONCE}),
 
     %% Answers every request after a tenth of a second.

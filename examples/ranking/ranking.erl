@@ -12,9 +12,10 @@
 -define(ITEMS, 200).
 
 main(Args) ->
-    {ok, _} = application:ensure_all_started(erlang_python),
+    %% Modules beside this file can be imported.
     Here = filename:dirname(filename:absname(escript:script_name())),
-    {ok, none} = py:call(sys, 'path.append', [unicode:characters_to_binary(Here)]),
+    ok = application:set_env(erlang_python, python_path, [Here]),
+    {ok, _} = application:ensure_all_started(erlang_python),
     case py:call(server, start, []) of
         {ok, none} -> rank(embedded, Args);
         {ok, Socket} -> with_server(Socket, Args)

@@ -10,9 +10,10 @@
 -define(WINDOW, 10).
 
 main(Args) ->
-    {ok, _} = application:ensure_all_started(erlang_python),
+    %% Modules beside this file can be imported.
     Here = filename:dirname(filename:absname(escript:script_name())),
-    {ok, none} = py:call(sys, 'path.append', [unicode:characters_to_binary(Here)]),
+    ok = application:set_env(erlang_python, python_path, [Here]),
+    {ok, _} = application:ensure_all_started(erlang_python),
     File = hd(Args ++ [escript:script_name()]),
 
     {ok, Ref} = py:stream_start(words, read, [unicode:characters_to_binary(File)], #{}, #{

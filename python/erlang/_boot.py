@@ -9,7 +9,7 @@ import sys
 import threading
 from importlib.machinery import PathFinder
 
-from erlang import _errors, _fork, _native, _node, _stdio, _trace
+from erlang import _errors, _fork, _native, _node, _path, _stdio, _trace
 
 # Not from `typing`: it is not imported before a program does.
 TYPE_CHECKING = False
@@ -102,6 +102,7 @@ def set_environment(variables: list[tuple[bytes, bytes | None]]) -> None:
             os.environb.pop(name, None)
         else:
             os.environb[name] = value
+    _path.export()
 
 
 def keyboard(is_erlangs: bool) -> None:

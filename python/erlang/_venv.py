@@ -6,14 +6,13 @@ whose text is a sentence for the user.
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import site
 import sys
 import threading
 
-from erlang import _boot
+from erlang import _boot, _path
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -120,11 +119,11 @@ def _enter(path: str, site_packages: str) -> _Active:
     own = [entry for entry in active.path_before if entry == _OWN]
     rest = [entry for entry in active.path_before if entry not in (_OWN, site_packages)]
     sys.path[:] = own + added + rest
+    _path.arrange()
     active.path_after = list(sys.path)
     sys.prefix = sys.exec_prefix = path
     sys.executable = os.path.join(path, "bin", "python")
     os.environ["VIRTUAL_ENV"] = path
-    importlib.invalidate_caches()
     return active
 
 
@@ -133,6 +132,7 @@ def _leave(active: _Active) -> None:
     kept = [entry for entry in active.path_before if entry in now]
     new = [entry for entry in now if entry not in active.path_after]
     sys.path[:] = kept + new
+    _path.arrange()
     # Editable installations add finders.
     prefix = active.path + os.sep
     sys.meta_path[:] = [
@@ -145,7 +145,6 @@ def _leave(active: _Active) -> None:
         os.environ.pop("VIRTUAL_ENV", None)
     else:
         os.environ["VIRTUAL_ENV"] = active.variable_before
-    importlib.invalidate_caches()
 
 
 def _comes_from(finder: object, prefix: str) -> bool:
