@@ -16,18 +16,34 @@ dev_run() {
         dev_shell
         return
     fi
-    prepare_node run
-    # A part of the tour is an application of FastAPI.
-    if use_venv run "run-$py_tag"; then
-        export PYTHON="$venv/bin/python"
-    fi
+    prepare_tour
     # Whoever watches may keep the application, and reads on.
     [ ! -t 0 ] || evaluate_input=-noshell
     evaluate 'py_tour:main()'
 }
 
+# With the packages of the tour, as far as they can be had: a part of it is an application of FastAPI.
+prepare_tour() {
+    prepare_node run
+    if use_venv run "run-$py_tag"; then
+        export PYTHON="$venv/bin/python"
+    fi
+}
+
+dev_doctor() {
+    if ! command -v erl >/dev/null; then
+        say "dev: there is no Erlang: apt-get install erlang-nox, or ./dev build, which does that"
+        exit 1
+    fi
+    [ -f "$app_dir/ebin/py_doctor.beam" ] || {
+        say "dev: nothing is built yet: ./dev build"
+        exit 1
+    }
+    erl -noinput -pa "$app_dir/ebin" -eval 'halt(case py:doctor() of ok -> 0; _ -> 1 end).'
+}
+
 dev_shell() {
-    prepare_node build
+    prepare_tour
     cd "$caller_dir" || exit
     if [ ! -t 0 ]; then
         # The shell reads its input while -eval still runs: what is piped in would come too early.

@@ -8,10 +8,22 @@
 %% What stops the start is a sentence, without the supervisors that it came through.
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
-    case py_config:load() of
-        {ok, Config} -> resolved(py_path:resolve(Config));
-        {error, Sentence} -> {error, Sentence}
-    end.
+    Started =
+        case py_config:load() of
+            {ok, Config} -> resolved(py_path:resolve(Config));
+            {error, Sentence} -> {error, Sentence}
+        end,
+    ok = remember(Started),
+    Started.
+
+%% For `py:doctor/0'.
+remember({ok, _}) ->
+    _ = persistent_term:erase(py_start_failed),
+    ok;
+remember({error, Sentence}) when is_binary(Sentence) ->
+    persistent_term:put(py_start_failed, Sentence);
+remember({error, Why}) ->
+    persistent_term:put(py_start_failed, py_text:format("~0tP", [Why, 20])).
 
 resolved({ok, #{call_timeout := Timeout} = Config}) ->
     persistent_term:put(py_config, Config),

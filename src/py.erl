@@ -29,6 +29,7 @@
 -export([version/0, stats/0, memory_stats/0, gc/0, interrupt/1, reload/1, execution_mode/0]).
 -export([activate_venv/1, deactivate_venv/0, venv_info/0, ensure_venv/2, ensure_venv/3]).
 -export([register_converter/3, last_error/0, export_env/0, export_env/1]).
+-export([doctor/0]).
 
 -export_type([object/0, context/0, result/0, timeout_or_opts/0]).
 
@@ -465,6 +466,11 @@ activate_venv(Path) -> py_venv:activate_venv(Path).
 
 -spec deactivate_venv() -> ok | {error, py_error:reason()}.
 deactivate_venv() -> py_venv:deactivate_venv().
+
+%% Prints what was found of Erlang, Python and the native libraries, what is missing, and the command that mends it.
+%% The application need not be started, nor be able to.
+-spec doctor() -> ok | {wrong, pos_integer()}.
+doctor() -> py_doctor:print().
 
 -spec venv_info() -> {ok, py_venv:info()} | {error, py_error:reason()}.
 venv_info() -> py_venv:venv_info().

@@ -5,7 +5,7 @@
 %% the mailbox of the caller. The helper ends with the caller, and closes the port.
 -module(py_command).
 
--export([run/3]).
+-export([run/3, kill_group/1, last_words/1]).
 
 -export_type([options/0, failure/0]).
 
@@ -22,6 +22,39 @@
 
 %% Only the end of a long output tells what went wrong.
 -define(MAX_OUTPUT, 65_536).
+
+%% How much of a program's output goes into an error.
+-define(LAST_WORDS, 2_000).
+
+%% The end of what a program has said, as text.
+-spec last_words(binary()) -> unicode:unicode_binary().
+last_words(Output) ->
+    Text =
+        case unicode:characters_to_binary(Output) of
+            Valid when is_binary(Valid) -> Valid;
+            _ -> unicode:characters_to_binary(Output, latin1)
+        end,
+    Trimmed = string:trim(Text),
+    unicode:characters_to_binary(string:slice(Trimmed, max(0, string:length(Trimmed) - ?LAST_WORDS))).
+
+%% Ends a program with all of its process group, which `erl_child_setup' has made for it.
+-spec kill_group(OsPid :: non_neg_integer()) -> ok.
+kill_group(OsPid) ->
+    case os:find_executable("kill") of
+        false ->
+            ok;
+        Kill ->
+            Port = open_port({spawn_executable, Kill}, [
+                {args, ["-KILL", "--", "-" ++ integer_to_list(OsPid)]}, exit_status, stderr_to_stdout, hide
+            ]),
+            killed(Port)
+    end.
+
+killed(Port) ->
+    receive
+        {Port, {data, _}} -> killed(Port);
+        {Port, {exit_status, _}} -> ok
+    end.
 
 %% Standard output and standard error together, its last 64 KiB at most.
 -spec run(file:filename_all(), [string() | binary()], options()) ->

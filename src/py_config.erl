@@ -26,9 +26,10 @@
 -spec table() -> [row(), ...].
 table() ->
     [
-        {python, {path, <<"a Python executable">>}, undefined,
-            <<"the Python to run: an executable, or the directory of a venv; without it `$PYTHON`, else "
-                "`$VIRTUAL_ENV`, pyenv's versions and the PATH, the newest first">>},
+        {python, {path_or, <<"a Python executable">>, [auto]}, auto,
+            <<"the Python to run: an executable, the directory of a venv, or a version such as `\"3.13\"`, which is installed "
+                "if there is none; `auto`: `$PYTHON`, else `$VIRTUAL_ENV`, pyenv's versions and the PATH, the newest first: "
+                "see [Environments](virtual-environments.md)">>},
         {num_workers, {integer, 1, ?MAX_THREADS}, 4,
             <<"threads of the main pool: the number of calls that can block at the same time">>},
         {max_threads, {integer, 1, ?MAX_THREADS}, 256,

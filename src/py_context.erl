@@ -3,7 +3,7 @@
 
 -behaviour(gen_server).
 
--export([new/1, stop/1, default/1, interrupt/1, inherit/2]).
+-export([new/1, stop/1, default/1, interrupt/1]).
 -export([start_link/1, subinterp_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -212,10 +212,6 @@ ready({ok, {Pool, _Worker}} = Made, #{inherited := {Path, Converters}}) ->
     end;
 ready(Made, #{}) ->
     Made.
-
-%% The sub-interpreter finds modules where the main one does now.
--spec inherit(py_nif:pool(), Path :: [binary()]) -> {ok, term()} | {error, py_error:reason()}.
-inherit(Pool, Path) -> boot(Pool, inherit, [Path]).
 
 boot(Pool, Function, Args) ->
     {ok, Payload} = py_call:payload('erlang._boot', Function, Args, #{}),

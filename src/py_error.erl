@@ -260,7 +260,7 @@ format({<<"erlang.serve.AppNotFound">>, Message}) when is_binary(Message) ->
         "the module in the option app_dir.", [printable(Message)]);
 format({'ModuleNotFoundError', Message}) when is_binary(Message) ->
     text("Python raised ~ts. Install the package with py:ensure_venv/2, activate its environment with "
-        "py:activate_venv/1, or add the directory of the module: py:call(sys, 'path.append', [Dir]).", [
+        "py:activate_venv/1, or name the directory of the module in the setting python_path.", [
         headline('ModuleNotFoundError', Message)
     ]);
 format({'NameError', Message}) when is_binary(Message) ->

@@ -7,7 +7,7 @@
 -include_lib("kernel/include/file.hrl").
 -include_lib("kernel/include/logger.hrl").
 
--export([check/1, not_built/2, not_loaded/3, refuse_upgrade/0]).
+-export([check/1, not_built/2, how_to_install/2, not_loaded/3, refuse_upgrade/0]).
 
 -type path() :: binary().
 %% As `erlang:load_nif/2' has it.
@@ -100,6 +100,8 @@ not_built([#{executable := Exe, abi := Abi} | Others], PrivDir) ->
     Text = "the native library for ~ts (py_nif-~ts.so) is not installed~ts: ~ts",
     py_text:format(Text, [Exe, Abi, More, how_to_install(Exe, Priv)]).
 
+%% What makes the library for that Python, in words that follow a colon.
+-spec how_to_install(Exe :: path(), Priv :: path()) -> binary().
 how_to_install(Exe, Priv) ->
     case source(Priv) of
         {ok, Script} ->

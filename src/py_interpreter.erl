@@ -291,8 +291,9 @@ answer(Exe, _) ->
 
 no_shared_library(Exe, {Minor, Free}) ->
     Version = io_lib:format("3.~b~ts", [Minor, [$t || Free]]),
-    py_text:format("~ts has no shared library libpython~ts.so: install it (Debian: libpython~ts), or build "
-        "that Python with --enable-shared", [Exe, Version, Version]).
+    py_text:format("~ts has no shared library libpython~ts.so: apt-get install libpython~ts (Debian's own Python), "
+        "PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install --force ~ts (pyenv's), or build that Python with "
+        "--enable-shared", [Exe, Version, Version, Version]).
 
 %%% Small things
 

@@ -21,6 +21,7 @@
     | atom
     | name
     | {path, Of :: binary()}
+    | {path_or, Of :: binary(), [atom(), ...]}
     | text
     | {text_or, [atom(), ...]}
     | texts
@@ -51,6 +52,8 @@ value(atom, Atom) -> found(is_atom(Atom) andalso Atom =/= undefined, Atom);
 value(name, Name) -> found(is_atom(Name) orelse is_binary(Name), Name);
 value({text_or, Words}, Word) when is_atom(Word) -> found(lists:member(Word, Words), Word);
 value({text_or, _Words}, Text) -> py_text:one(Text);
+value({path_or, _Of, Words}, Word) when is_atom(Word) -> found(lists:member(Word, Words), Word);
+value({path_or, _Of, _Words}, Path) -> py_text:one(Path);
 value({path, _Of}, Path) -> py_text:one(Path);
 value(text, Text) -> py_text:one(Text);
 value(texts, Texts) -> py_text:all(Texts);
@@ -122,6 +125,7 @@ wanted({flags, Bits}, _) -> either(lists:reverse(lists:sort(maps:keys(Bits))));
 wanted(atom, _) -> "an atom";
 wanted(name, _) -> "an atom or a binary";
 wanted({path, Of}, _) -> io_lib:format("the path of ~ts, as a string or binary", [Of]);
+wanted({path_or, Of, Words}, Value) -> [wanted({path, Of}, Value), ", or ", either(Words)];
 wanted(text, _) -> "a non-empty string or binary";
 wanted({text_or, Words}, _) -> ["a non-empty string or binary, or ", either(Words)];
 wanted(texts, _) -> "a list of strings or binaries";

@@ -8,6 +8,8 @@
 
 -export_type([place/0]).
 
+-include("py_nif.hrl").
+
 %% A directory, or one below the `priv' of an application.
 -type place() :: binary() | {priv, App :: atom(), Dir :: binary()}.
 
@@ -55,7 +57,8 @@ export(Dirs) ->
 inherit(_Path, []) ->
     ok;
 inherit(Path, [Pool | Rest]) ->
-    case py_context:inherit(Pool, Path) of
+    {ok, Payload} = py_call:payload('erlang._boot', inherit, [Path], #{}),
+    case py_call:sync(Pool, ?OP_CALL, 0, Payload, infinity) of
         {ok, _} -> inherit(Path, Rest);
         %% It ended meanwhile.
         {error, Reason} when Reason =:= not_running; element(1, Reason) =:= context_died -> inherit(Path, Rest);

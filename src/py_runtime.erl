@@ -6,7 +6,10 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, refuse/0, python/0]).
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/1, refuse/0, python/0, priv_dir/0]).
+
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -spec start_link(py_config:config()) -> gen_server:start_ret().
@@ -42,12 +45,19 @@ start(Config) ->
     end.
 
 maybe_found({ok, Python}, Config, Priv) ->
+    ok = explain(Python),
     case load(Python, Priv) of
         ok -> run(Python, Config, Priv);
         {error, _} = Error -> Error
     end;
 maybe_found({error, _} = Error, _Config, _Priv) ->
     Error.
+
+%% One line where the choice was ours; what a user has named needs none.
+explain(#{detected := true, executable := Executable, version := {Major, Minor}, chosen := Why}) ->
+    ?LOG_NOTICE("erlang_python: uses Python ~b.~b, ~ts, ~ts. {python, Path} names another", [Major, Minor, Executable, Why]);
+explain(_Python) ->
+    ok.
 
 %% The loader opens libpython for everyone, then the library for this Python is loaded, once.
 load(#{libpython := LibPython} = Python, Priv) ->
@@ -61,14 +71,14 @@ load(#{libpython := LibPython} = Python, Priv) ->
             end
     end.
 
-open({ok, Version}, #{version := {Major, Minor}, library := Library}, Priv) ->
+open({ok, Version}, #{version := {Major, Minor}, library := Library} = Python, Priv) ->
     Wanted = iolist_to_binary(io_lib:format("~b.~b.", [Major, Minor])),
     case string:prefix(Version, Wanted) of
         nomatch ->
             {error, sentence("libpython says it is ~ts, not ~ts", [Version, Wanted])};
         _ ->
             case py_nif:init(filename:rootname(Library)) of
-                ok -> keep_loaded();
+                ok -> right_library(py_nif:built_for(), Python, Priv);
                 {error, {Why, _}} when Why =:= upgrade; Why =:= reload ->
                     {error, sentence("py_nif was loaded again, without its library: restart this node", [])};
                 {error, Why} -> {error, not_loaded(Library, Why, Priv)}
@@ -76,6 +86,14 @@ open({ok, Version}, #{version := {Major, Minor}, library := Library}, Priv) ->
     end;
 open({error, Text}, #{libpython := LibPython}, _Priv) ->
     {error, sentence("~ts can't be opened: ~ts", [LibPython, Text])}.
+
+%% One that was copied under the name of another would take its objects for something else.
+right_library({Major, Minor, Free}, #{version := {Major, Minor}, free_threaded := Free}, _Priv) ->
+    keep_loaded();
+right_library({Major, Minor, Free}, #{library := Library, executable := Executable}, Priv) ->
+    ok = keep_loaded(),
+    Text = "~ts was built for Python ~b.~b~ts, not for ~ts: ~ts. Then restart the node",
+    {error, sentence(Text, [Library, Major, Minor, [$t || Free], Executable, py_install:how_to_install(Executable, Priv)])}.
 
 not_loaded(Library, Why, Priv) ->
     sentence("~ts", [py_install:not_loaded(py_text:path(Library), Why, Priv)]).
@@ -133,6 +151,8 @@ terminate(_Reason, #{stop_timeout := Limit}) ->
             ok
     end.
 
+%% Where the native libraries and the Python package are.
+-spec priv_dir() -> file:filename_all().
 priv_dir() ->
     case code:priv_dir(erlang_python) of
         {error, bad_name} ->

@@ -30,6 +30,8 @@ is_internal(_Module, Function) when
     Function =:= handle_call; Function =:= handle_cast; Function =:= handle_info
 ->
     true;
+is_internal(py, doctor) ->
+    true;
 is_internal(py_channel, Function) ->
     lists:member(Function, [start_link, new_table, await_value, forget, give_back]);
 is_internal(py_context, Function) ->

@@ -101,7 +101,7 @@ a_sentence_says_what_to_do(_Config) ->
         {{bad_argument, too_deep}, ["max_depth"]},
         {not_running, ["no such server"]},
         {{not_convertible, <<"<coroutine object f at 0x1>">>}, ["py:async_call/3"]},
-        {{'ModuleNotFoundError', <<"No module named 'x'">>}, ["'x'", "py:ensure_venv/2", "path.append"]},
+        {{'ModuleNotFoundError', <<"No module named 'x'">>}, ["'x'", "py:ensure_venv/2", "python_path"]},
         {{'NameError', <<"name 'x' is not defined">>}, ["'x'", "in the shell", "py:exec/1"]},
         {{'AttributeError', <<"module '__main__' has no attribute 'x'">>}, ["'x'", "in the shell"]},
         {{'AttributeError', <<"module 'math' has no attribute 'x'">>}, ["py:last_error()"]},

@@ -24,6 +24,10 @@
     an_active_venv_is_preferred/1,
     an_active_venv_without_library_is_passed_over/1,
     a_python_on_the_path_is_detected/1,
+    a_version_finds_a_python_of_it/1,
+    a_version_without_its_library_says_what_to_run/1,
+    a_version_that_is_missing_is_not_installed_without_leave/1,
+    what_was_detected_is_explained/1,
     pyenvs_shims_are_not_asked/1,
     without_any_library_the_newest_is_proposed/1,
     without_any_python_it_says_so/1,
@@ -37,7 +41,7 @@
 all() ->
     [Name || {Name, 1} <- ?MODULE:module_info(exports), Name =/= module_info].
 
--define(VARIABLES, ["PYTHON", "VIRTUAL_ENV", "PYENV_ROOT", "HOME", "PATH"]).
+-define(VARIABLES, ["PYTHON", "VIRTUAL_ENV", "PYENV_ROOT", "HOME", "XDG_CACHE_HOME", "PATH"]).
 
 init_per_testcase(Case, Config) ->
     Root = filename:join([proplists:get_value(priv_dir, Config), atom_to_list(Case)]),
@@ -45,6 +49,7 @@ init_per_testcase(Case, Config) ->
     ok = filelib:ensure_path(Priv),
     Saved = [{Name, os:getenv(Name)} || Name <- ?VARIABLES],
     [os:unsetenv(Name) || Name <- ["PYTHON", "VIRTUAL_ENV"]],
+    os:putenv("XDG_CACHE_HOME", filename:join(Root, "cache")),
     os:putenv("PYENV_ROOT", filename:join(Root, "pyenv")),
     os:putenv("PATH", filename:join(Root, "empty")),
     [{root, Root}, {priv, Priv}, {saved, Saved} | Config].
@@ -221,6 +226,40 @@ a_python_on_the_path_is_detected(Config) ->
     ?assertEqual(bin(Exe), Found),
     %% By its name alone, too.
     ?assertMatch({ok, #{version := {3, 12}}}, find(Config, #{python => <<"python3.12">>})).
+
+a_version_finds_a_python_of_it(Config) ->
+    installation(Config, "pyenv/versions/3.13.0", "3.13"),
+    installation(Config, "pyenv/versions/3.12.1", "3.12"),
+    installation(Config, "cache/erlang_python/uv-pythons/cpython-3.11.9-linux-x86_64-gnu", "3.11"),
+    [built(Config, Abi) || Abi <- ["cp311", "cp312", "cp313"]],
+    {ok, #{executable := Exe, chosen := Why, detected := false}} = find(Config, #{python => <<"3.12">>}),
+    ?assertEqual(bin(in(Config, "pyenv/versions/3.12.1/bin/python")), Exe),
+    contains("{python, \"3.12\"}", Why),
+    %% One that an earlier start has installed.
+    ?assertMatch({ok, #{version := {3, 11}}}, find(Config, #{python => <<"3.11">>})),
+    os:putenv("PYTHON", "3.12"),
+    ?assertMatch({ok, #{version := {3, 12}}}, find(Config, #{python => auto})).
+
+a_version_without_its_library_says_what_to_run(Config) ->
+    Exe = installation(Config, "pyenv/versions/3.12.1", "3.12"),
+    {error, Built} = find(Config, #{python => <<"3.12">>}),
+    contains("PYTHON=" ++ filename:join(filename:dirname(Exe), "python"), Built),
+    %% Nothing is installed that could not be used.
+    {error, Missing} = find(Config, #{python => <<"3.14t">>}),
+    contains("no such Python was found, and its native library (py_nif-cp314t.so) is not installed", Missing).
+
+a_version_that_is_missing_is_not_installed_without_leave(Config) ->
+    built(Config, "cp312"),
+    {error, Told} = find(Config, #{python => <<"3.12">>, install => false}),
+    contains("no Python 3.12 was found", Told),
+    {error, Tried} = find(Config, #{python => <<"3.12">>}),
+    contains("it can't be installed: there is no uv on the PATH, and no Python to fetch it with", Tried).
+
+what_was_detected_is_explained(Config) ->
+    [installation(Config, "pyenv/versions/3." ++ Minor ++ ".1", "3." ++ Minor) || Minor <- ["11", "12", "13"]],
+    [built(Config, Abi) || Abi <- ["cp311", "cp312"]],
+    {ok, #{chosen := Why, detected := true}} = find(Config, #{}),
+    ?assertEqual(<<"the newest of 2 found with a native library; no native library for cp313">>, Why).
 
 pyenvs_shims_are_not_asked(Config) ->
     Asked = in(Config, "asked"),

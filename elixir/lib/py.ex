@@ -155,6 +155,7 @@ defmodule Py do
   defdelegate reload(module), to: :py
   defdelegate execution_mode(), to: :py
   defdelegate last_error(), to: :py
+  defdelegate doctor(), to: :py
   defdelegate activate_venv(path), to: :py
   defdelegate deactivate_venv(), to: :py
   defdelegate export_env(), to: :py

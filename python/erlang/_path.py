@@ -1,7 +1,7 @@
 """The directories of the setting ``python_path``, in front of ``sys.path``.
 
-In the main interpreter only: the others take its ``sys.path`` as it is. Python programs that are started from
-here look there too, by ``PYTHONPATH``.
+In the main interpreter only: the others take its ``sys.path`` as it is. Python programs that are
+started from here look there too, by ``PYTHONPATH``.
 """
 
 from __future__ import annotations

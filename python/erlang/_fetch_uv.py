@@ -1,0 +1,108 @@
+"""Puts the program uv into a directory: ``python _fetch_uv.py DIRECTORY``.
+
+Run as a program of its own, by any Python 3.8 and newer, with or without pip. The wheel comes from
+the package index of ``UV_DEFAULT_INDEX``, ``UV_INDEX_URL`` or ``PIP_INDEX_URL``, else from PyPI;
+proxies and certificates are those of the environment. Its digest must be the one that the index
+gives.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import io
+import os
+import platform
+import re
+import ssl
+import sys
+import tempfile
+import urllib.parse
+import urllib.request
+import zipfile
+
+_INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+_CERTIFICATES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
+_LINK = re.compile(r'<a\s[^>]*?href="([^"]+)"[^>]*>\s*([^<\s]+)\s*</a>')
+
+
+def _first(names: tuple[str, ...], default: str) -> str:
+    return next((os.environ[name] for name in names if os.environ.get(name)), default)
+
+
+def _get(url: str) -> bytes:
+    """A name and a password in the URL go into the header."""
+    parts = urllib.parse.urlsplit(url)
+    request = urllib.request.Request(
+        urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    )
+    if parts.username is not None:
+        user = urllib.parse.unquote(parts.username) + ":"
+        user += urllib.parse.unquote(parts.password or "")
+        token = base64.b64encode(user.encode()).decode()
+        request.add_header("Authorization", "Basic " + token)
+    bundle = _first(_CERTIFICATES, "") or None
+    context = ssl.create_default_context(cafile=bundle) if parts.scheme == "https" else None
+    with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+        return bytes(answer.read())
+
+
+def _libc() -> str:
+    return "musllinux" if platform.libc_ver()[0] != "glibc" else "manylinux"
+
+
+def _version(name: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", name.split("-")[1]))
+
+
+def _wheel(index: str) -> tuple[str, str]:
+    """The URL and the digest of the newest wheel for this machine."""
+    page = index.rstrip("/") + "/uv/"
+    found = []
+    for link, name in _LINK.findall(_get(page).decode()):
+        url, _, digest = html.unescape(link).partition("#sha256=")
+        fits = _libc() in name and platform.machine() in name and name.endswith(".whl")
+        if fits and re.match(r"uv-\d+(\.\d+)*-py3-none-", name) and len(digest) == 64:
+            found.append((_version(name), url, digest))
+    if not found:
+        raise SystemExit(f"{_bare(page)} has no wheel of uv for {_libc()} on {platform.machine()}")
+    _, url, digest = max(found)
+    joined = urllib.parse.urljoin(page, url)
+    inside, of_page = urllib.parse.urlsplit(joined), urllib.parse.urlsplit(page)
+    # The name and the password are for the host of the index alone.
+    if inside.netloc == of_page.netloc.rpartition("@")[2]:
+        joined = urllib.parse.urlunsplit(inside._replace(netloc=of_page.netloc))
+    return joined, digest
+
+
+def _bare(url: str) -> str:
+    return re.sub(r"://[^/\s]*@", "://****@", url)
+
+
+def main(directory: str) -> None:
+    url, digest = _wheel(_first(_INDEXES, "https://pypi.org/simple"))
+    wheel = _get(url)
+    if hashlib.sha256(wheel).hexdigest() != digest:
+        raise SystemExit(f"{_bare(url)} does not have the digest that the index gives")
+    with zipfile.ZipFile(io.BytesIO(wheel)) as files:
+        name = next(name for name in files.namelist() if name.endswith(".data/scripts/uv"))
+        program = files.read(name)
+    os.makedirs(directory, exist_ok=True)
+    # In one move: another node may fetch it, too, or run it.
+    place, path = tempfile.mkstemp(dir=directory)
+    try:
+        with os.fdopen(place, "wb") as file:
+            file.write(program)
+        os.chmod(path, 0o755)
+        os.replace(path, os.path.join(directory, "uv"))
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1])
+    except (OSError, ValueError, StopIteration, zipfile.BadZipFile) as error:
+        raise SystemExit(_bare(f"{type(error).__name__}: {error}")) from None
