@@ -91,7 +91,7 @@ TABLE
 
 # Version of the project, as Cargo has it.
 project_version() {
-    sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml
+    sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml"
 }
 
 # Sets `venv`, which has zig and the tools that look at wheels, and fetches Rust's library for each of `targets`.
@@ -221,7 +221,10 @@ make_archive() {
             cp "$artefact_dir/$1/$(native_name "$1" "$make_archive_tag")" "$make_archive_stage/priv/python/erlang/" ||
             return
     done
-    pack_archive "$make_archive_stage" "$dist_dir/$(archive_name "$1")" && rm -rf "$make_archive_stage"
+    (cd "$make_archive_stage" && find priv -type f ! -path '*/__pycache__/*' | LC_ALL=C sort) \
+        >"$make_archive_stage/files" &&
+        pack_files "$make_archive_stage" "$make_archive_stage/files" "$dist_dir/$(archive_name "$1")" &&
+        rm -rf "$make_archive_stage"
 }
 
 # licence_texts FILE: of the crates in the libraries.
@@ -229,16 +232,17 @@ licence_texts() {
     crates | "$release_python" scripts/licences.py texts >"$1"
 }
 
-# pack_archive DIR FILE: the same files give the same bytes.
-pack_archive() {
-    tar --create --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime="@$artefact_epoch" \
-        --mode=u=rwX,go=rX --directory "$1" --file "$2.tar" priv &&
-        gzip -9 --no-name <"$2.tar" >"$2.new" && mv "$2.new" "$2" && rm "$2.tar"
+# pack_files DIR LIST TARGET: the files of DIR that LIST names; the same files give the same bytes.
+pack_files() {
+    tar --create --format=ustar --owner=0 --group=0 --numeric-owner --mtime="@$artefact_epoch" --mode=u=rwX,go=rX \
+        --directory "$1" --files-from "$2" --file "$3.new.tar" &&
+        gzip -9 --no-name <"$3.new.tar" >"$3.new" && mv "$3.new" "$3" && rm "$3.new.tar"
 }
 
 # The checksums of this version's archives, as sha256sum writes them.
 write_checksums() {
-    (cd "$dist_dir" && LC_ALL=C sha256sum "erlang_python-$(project_version)-nif-"*.tar.gz) >"$dist_dir/checksums.txt" &&
+    (cd "$dist_dir" && LC_ALL=C sha256sum "erlang_python-$(project_version)-nif-"*.tar.gz) \
+        >"$artefact_dir/checksums.txt" && place "$artefact_dir/checksums.txt" "$dist_dir/checksums.txt" &&
         cat "$dist_dir/checksums.txt"
 }
 

@@ -48,6 +48,10 @@ opt_release=no opt_shell=no opt_all=no opt_all_pythons=no opt_pythons='' words='
 . "$project/scripts/zoo.sh"
 # shellcheck source=scripts/mutants.sh
 . "$project/scripts/mutants.sh"
+# shellcheck source=scripts/artefacts.sh
+. "$project/scripts/artefacts.sh"
+# shellcheck source=scripts/release.sh
+. "$project/scripts/release.sh"
 
 # prove SENTENCE FUNCTION: the function runs in a subshell and stops at its first failure.
 prove() {
@@ -99,6 +103,8 @@ contains() {
 . "$here/test_mutants.sh"
 # shellcheck source=test/dev/test_check_nif.sh
 . "$here/test_check_nif.sh"
+# shellcheck source=test/dev/test_release.sh
+. "$here/test_release.sh"
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]
