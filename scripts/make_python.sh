@@ -56,6 +56,12 @@ KNOWN
 }
 
 no_python_source() {
+    case $1 in
+        3.15 | 3.15[.t]*)
+            die "the source of Python 3.15 can't be had yet: the pool of Debian's mirrors does not have it. Debian sid has" \
+                "it as a package: ./dev finds it where python3.15-dev is installed"
+            ;;
+    esac
     say "dev: there is no known source of Python $1; those of these are known:" >&2
     python_sources | awk '{ print "  " $1 }' >&2
     exit 1

@@ -10,7 +10,6 @@ import sys
 import sysconfig
 
 OLDEST = (3, 11)
-NEWEST = (3, 14)
 
 
 def library():
@@ -31,8 +30,6 @@ def verdict(free_threaded, shared):
         return f"is {implementation}, not CPython"
     if version < OLDEST:
         return f"is older than 3.{OLDEST[1]}"
-    if version > NEWEST:
-        return f"is newer than 3.{NEWEST[1]}, the newest known to work"
     if free_threaded and version == (3, 13):
         return "is a free-threaded 3.13, an experiment; free threads begin with 3.14t"
     if not os.path.exists(shared):

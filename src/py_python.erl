@@ -10,7 +10,7 @@
 -include_lib("kernel/include/file.hrl").
 -include_lib("kernel/include/logger.hrl").
 
--export([find/2, library/2, candidates/0]).
+-export([find/2, library/2, candidates/0, warn_if_newer/1]).
 
 -export_type([python/0]).
 
@@ -36,6 +36,8 @@
 -type wanted() :: {Version :: binary(), Abi :: binary()}.
 
 -define(OLDEST, 11).
+%% The newest that the tests were run on: the table of docs/versions.md has the runs.
+-define(NEWEST_TESTED, 14).
 %% `python3' finds what is newer than these.
 -define(NEWEST_BY_NAME, 16).
 
@@ -79,6 +81,15 @@ version(Named) ->
         {match, [Minor]} -> {ok, {Named, <<"cp3", Minor/binary>>}};
         nomatch -> none
     end.
+
+%% A library that could be built for a newer Python most likely runs in it, so that one is not refused.
+-spec warn_if_newer(python()) -> ok.
+warn_if_newer(#{version := {3, Minor}, executable := Exe}) when Minor > ?NEWEST_TESTED ->
+    ?LOG_WARNING("erlang_python: ~ts is Python 3.~b, newer than 3.~b, the newest that this version was tested with", [
+        Exe, Minor, ?NEWEST_TESTED
+    ]);
+warn_if_newer(_Python) ->
+    ok.
 
 chosen(By, Named, Priv) ->
     case py_interpreter:describe(Named) of

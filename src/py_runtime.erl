@@ -47,7 +47,9 @@ start(Config) ->
 maybe_found({ok, Python}, Config, Priv) ->
     ok = explain(Python),
     case load(Python, Priv) of
-        ok -> run(Python, Config, Priv);
+        ok ->
+            ok = py_python:warn_if_newer(Python),
+            run(Python, Config, Priv);
         {error, _} = Error -> Error
     end;
 maybe_found({error, _} = Error, _Config, _Priv) ->

@@ -33,6 +33,7 @@
     from_uvicorn/1,
     packages_tried/1,
     what_we_test/1,
+    versions/1,
     wheels_and_archives/1,
     every_page_has_a_test_case/1,
     every_link_within_the_project_leads_somewhere/1,
@@ -73,6 +74,7 @@ all() ->
         from_uvicorn,
         packages_tried,
         what_we_test,
+        versions,
         wheels_and_archives,
         every_page_has_a_test_case,
         every_link_within_the_project_leads_somewhere,
@@ -131,6 +133,7 @@ serving_asgi(Config) -> page("docs/serving-asgi.md", Config).
 from_uvicorn(Config) -> page("docs/from-uvicorn.md", Config).
 packages_tried(Config) -> page("docs/packages-tried.md", Config).
 what_we_test(Config) -> page("docs/what-we-test.md", Config).
+versions(Config) -> page("docs/versions.md", Config).
 wheels_and_archives(Config) -> page("docs/wheels-and-archives.md", Config).
 
 every_page_has_a_test_case(Config) ->

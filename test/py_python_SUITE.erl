@@ -5,6 +5,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, init_per_testcase/2, end_per_testcase/2]).
+-export([log/2]).
 -export([
     an_installation_is_told_from_its_files_without_running_it/1,
     a_library_in_the_multiarch_directory_is_found/1,
@@ -29,6 +30,7 @@
     a_version_that_is_missing_is_not_installed_without_leave/1,
     what_was_detected_is_explained/1,
     pyenvs_shims_are_not_asked/1,
+    a_python_newer_than_those_that_were_tested_is_taken_with_one_warning/1,
     without_any_library_the_newest_is_proposed/1,
     without_any_python_it_says_so/1,
     a_script_that_hides_the_interpreter_is_asked/1,
@@ -260,6 +262,34 @@ what_was_detected_is_explained(Config) ->
     [built(Config, Abi) || Abi <- ["cp311", "cp312"]],
     {ok, #{chosen := Why, detected := true}} = find(Config, #{}),
     ?assertEqual(<<"the newest of 2 found with a native library; no native library for cp313">>, Why).
+
+a_python_newer_than_those_that_were_tested_is_taken_with_one_warning(Config) ->
+    installation(Config, "pyenv/versions/3.99.0", "3.99"),
+    built(Config, "cp399"),
+    {ok, #{version := {3, 99}, executable := Exe} = Python} = find(Config, #{}),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{to => self()}}),
+    try
+        ok = py_python:warn_if_newer(Python),
+        ok = py_python:warn_if_newer(Python#{version := {3, 11}}),
+        ok = py_python:warn_if_newer(Python#{version := {3, 98}}),
+        Lines = [
+            receive
+                {logged, Line} -> Line
+            after 0 -> none
+            end
+         || _ <- [1, 2, 3]
+        ],
+        ?assertMatch([<<_/binary>>, <<_/binary>>, none], Lines),
+        contains(<<Exe/binary, " is Python 3.99, newer than 3.">>, hd(Lines))
+    after
+        ok = logger:remove_handler(?MODULE)
+    end.
+
+%% The handler.
+log(#{level := warning, msg := {Format, Args}}, #{config := #{to := Test}}) ->
+    Test ! {logged, unicode:characters_to_binary(io_lib:format(Format, Args))};
+log(_Event, _Config) ->
+    ok.
 
 pyenvs_shims_are_not_asked(Config) ->
     Asked = in(Config, "asked"),

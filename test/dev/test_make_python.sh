@@ -62,6 +62,17 @@ what_was_built_is_found() {
     contains "$(python_candidates)" "$pythons_dir/3.14.7t/bin/python3"
 }
 
+where_to_get_3_15_is_said() {
+    fake_pool none
+    for unknown in 3.15 3.15t 3.15.2; do
+        if said=$( (make_python "$unknown") 2>&1); then exit 1; fi
+        contains "$said" "the source of Python 3.15 can't be had yet"
+        contains "$said" "Debian sid has it as a package"
+    done
+    [ ! -e "$work/asked" ]
+}
+
+prove "for Python 3.15 it is said where it comes from" where_to_get_3_15_is_said
 prove "a Python that was built is not built again" what_is_there_is_not_built_again
 prove "the newest source that the mirror has is taken, if its checksum is right" \
     only_what_has_the_checksum_is_built
