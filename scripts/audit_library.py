@@ -15,7 +15,7 @@ MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 # Parts of the C library itself.
 LIBRARIES = {
     "gnu": r"lib(c|m|dl|rt|pthread|util)\.so\.\d|ld-linux-.*\.so\.\d",
-    "musl": r"libc(\.musl-\w+)?\.so(\.1)?",
+    "musl": r"libc\.musl-\w+\.so\.1",
 }
 NEWEST_GLIBC = (2, 28)
 
