@@ -126,7 +126,9 @@ def texts(packages: list[Package]) -> str:
             if path.is_file():
                 text = path.read_text(errors="replace").replace("\r\n", "\n").strip()
                 owners.setdefault(text, []).append(f"{package['name']} {package['version']}")
-    parts = ["The libraries of erlang_python contain these crates, under these licences."]
+    parts = ["The libraries of erlang_python contain these crates, under these licences;"]
+    parts += ["the standard library of Rust (MIT OR Apache-2.0), and LLVM's libunwind and"]
+    parts += ["compiler-rt (Apache-2.0 WITH LLVM-exception)."]
     parts += [f"{p['name']} {p['version']}: {expression(p)}" for p in packages]
     for text, names in owners.items():
         parts += ["", "=" * 79, ", ".join(dict.fromkeys(names)), "-" * 79, text]
