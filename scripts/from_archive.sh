@@ -46,7 +46,7 @@ install_archive() {
     rm -rf "$archive_work"
     # shellcheck disable=SC2034
     from_archive=yes
-    if [ -n "$chosen" ] && [ ! -f "priv/py_nif-$py_tag.so" ]; then
+    if [ -n "$chosen" ] && ! has_library; then
         say "$program: the archive has no library for Python $py_version, so that is built from source"
     fi
 }

@@ -65,13 +65,24 @@ source_hash() {
         xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1)
 }
 
-# in_place HASH: all that was installed is there, and a library for the chosen Python is part of it.
+# in_place HASH: all that was installed is there, and a library that this machine can use is part of it.
 in_place() {
     [ -f "$stamp" ] && read -r in_place_hash <"$stamp" && [ "$in_place_hash" = "$1" ] || return 1
     tail -n +2 "$stamp" | while read -r in_place_file; do
         [ -f "$in_place_file" ] || exit 1
     done || return 1
-    [ -z "$chosen" ] || grep -Fqx "priv/py_nif-$py_tag.so" "$stamp"
+    [ -z "$chosen" ] || has_library
+}
+
+# For the Python that was named; else for any that is here, since the node takes the newest that has one.
+has_library() {
+    while read -r has_library_tag has_library_rest; do
+        : "$has_library_rest"
+        ! grep -Fqx "priv/py_nif-$has_library_tag.so" "$stamp" || return 0
+    done <<ROWS
+$(if [ -n "${PYTHON:-}" ]; then printf '%s\n' "$chosen"; else printf '%s\n' "$pythons"; fi)
+ROWS
+    return 1
 }
 
 # Sets `chosen` to the row of the Python to build for, and selects it; both stay empty if there is none.

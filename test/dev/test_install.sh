@@ -284,6 +284,21 @@ without_an_archive_for_this_machine_it_is_built() {
     same "archived first" "$(cat source/priv/py_nif-cp313.so) $(cat source/priv/py_nif-cp399.so)"
 }
 
+# A node would take the older one, which has a library.
+a_python_that_no_archive_has_asks_for_no_rust() {
+    a_source
+    an_archive
+    rm bin/cargo
+    sed 's/1013000d00f0/1099000d00f0/; s/cp313/cp399/' bin/python >bin/python3
+    mv bin/python bin/python3.13
+    chmod +x bin/python3
+    installs PYTHON= ERLANG_PYTHON_ARTEFACTS="$PWD/archives"
+    same 0 "$status"
+    installs PYTHON= ERLANG_PYTHON_ARTEFACTS="$PWD/archives"
+    same "0 " "$status $said"
+    fails_with "there is no cargo" PYTHON="$PWD/bin/python3" ERLANG_PYTHON_ARTEFACTS="$PWD/archives"
+}
+
 prove "all is built, and the second time nothing" all_is_built_and_the_second_time_nothing
 prove "what is lost or of a changed source is built again" what_is_lost_or_changed_is_built_again
 prove "libraries of another source go" libraries_of_another_source_go
@@ -301,4 +316,5 @@ prove "the libraries of an archive are taken, without Rust" the_libraries_of_an_
 prove "an archive is fetched from a URL" an_archive_by_url_is_fetched
 prove "an archive with a wrong checksum is not unpacked" a_wrong_checksum_is_refused
 prove "an archive that can't be had says why" an_archive_that_cannot_be_had_says_why
+prove "a Python that no archive has is not built for unasked" a_python_that_no_archive_has_asks_for_no_rust
 prove "what no archive has is built" without_an_archive_for_this_machine_it_is_built
