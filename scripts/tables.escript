@@ -64,8 +64,8 @@ rows([<<"other">>, <<"options">>]) ->
         row(["function", "option", "value", "meaning"]),
         line(4)
         | [
-            row([code(Function), code(Name), value(Kind), meaning(Name, Help, [Family])])
-         || {Family, [Function]} <- py_options:families(),
+            row([lists:join(", ", [code(Function) || Function <- Functions]), code(Name), value(Kind), meaning(Name, Help, [Family])])
+         || {Family, Functions} <- py_options:families(),
             not lists:member(Family, py_options:calls()),
             {Name, Kind, Takers, Help} <- py_options:table(),
             lists:member(Family, Takers)

@@ -17,12 +17,14 @@ init(Config) ->
     ok = py_registry:new_functions(),
     ok = py_asgi_run:new_requests(),
     ok = py_asgi_options:new_secrets(),
+    ok = py_event_loops:new_pools(),
+    ok = py_asgi_socket:new_owned(),
     Flags = #{strategy => one_for_one, intensity => 10, period => 10, auto_shutdown => any_significant},
     Children = [
         %% If the services can't be kept running, all ends.
         (sup(py_services_sup, [Config]))#{restart => temporary, significant => true},
         sup(py_asgi_sup, []),
-        #{id => py_asgi_keeper, start => {py_asgi_keeper, start_link, []}}
+        #{id => py_asgi_keeper, start => {py_asgi_keeper, start_link, []}, shutdown => infinity}
     ],
     {ok, {Flags, Children}}.
 

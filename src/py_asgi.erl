@@ -4,7 +4,7 @@
 -module(py_asgi).
 
 -export([run/4, run/5, run_async/4, run_async/5, await_response/1, await_response/2, ack/2]).
--export([serve/1, serve/2, stop/1, stop/2, port/1, reload/1, info/1]).
+-export([start_link/1, child_spec/1, serve/1, serve/2, stop/1, stop/2, port/1, reload/1, info/1]).
 
 -export_type([server/0]).
 
@@ -63,6 +63,42 @@ serve(App, Opts) ->
         {ok, Options} -> start(Options);
         {error, _} = Error -> Error
     end.
+
+%% A server that belongs to the calling process, with the options of `serve/2' and the application as `app'. Returns
+%% as `serve/2' does. When its owner ends it, it stops as by `stop/1'.
+-spec start_link(#{app := py_asgi_options:app(), atom() => term()}) -> py_owned:start_ret().
+start_link(#{app := App} = Opts) ->
+    case py_asgi_options:check(App, maps:remove(app, Opts)) of
+        {ok, Options} ->
+            case py_owned:services() of
+                ok -> start_own(Options);
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end;
+start_link(_Opts) ->
+    {error, {bad_argument, app}}.
+
+start_own(Options) ->
+    Starter = alias([reply]),
+    Own = Options#{starter => Starter, history => py_asgi_server:history()},
+    %% The one before may still answer what it has begun.
+    case py_owned:after_orphan(fun() -> py_asgi_server:start_own(Own) end, py_asgi_options:shutdown(Options)) of
+        {ok, Server} ->
+            started(Server, Starter, monitor(process, Server));
+        {error, {already_started, _}} = Error ->
+            _ = unalias(Starter),
+            Error;
+        {error, Reason} ->
+            _ = unalias(Starter),
+            {error, {context_died, Reason}}
+    end.
+
+%% For a supervisor of the user's, which waits until requests are answered when it stops the server.
+-spec child_spec(#{app := py_asgi_options:app(), atom() => term()}) -> supervisor:child_spec().
+child_spec(Opts) ->
+    (py_owned:child_spec(?MODULE, Opts))#{shutdown := py_asgi_options:shutdown(Opts)}.
 
 start(Options) ->
     %% What a server that is started again says goes nowhere.

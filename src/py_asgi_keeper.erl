@@ -1,5 +1,6 @@
 %% Starts a server again whose supervisor was killed, its own or that of all servers. If a server is stopped, or gives
-%% up, its supervisor ends in order, and the server is forgotten.
+%% up, its supervisor ends in order, and the server is forgotten. The servers that users own are stopped before the
+%% application: they need it until then.
 %%
 %% Process: one, beside `py_asgi_sup', which it may wait for.
 -module(py_asgi_keeper).
@@ -7,7 +8,7 @@
 -behaviour(gen_server).
 
 -export([start_link/0, keep/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -include_lib("kernel/include/logger.hrl").
 
@@ -31,6 +32,7 @@ keep(Supervisor, Options) ->
 %% The one before this process may have kept some.
 -spec init([]) -> {ok, state()}.
 init([]) ->
+    process_flag(trap_exit, true),
     Keep = fun({Supervisor, Options}, State) -> kept(Supervisor, Options, State) end,
     {ok, lists:foldl(Keep, #{}, py_asgi_sup:servers())}.
 
@@ -70,6 +72,28 @@ handle_info({again, #{app := _} = Options, Deadline}, State) when is_integer(Dea
     {noreply, State};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).
+
+%% Nothing that users own is started any more once the name is gone.
+-spec terminate(term(), state()) -> ok.
+terminate(Reason, _State) when Reason =:= shutdown; Reason =:= killed ->
+    true = unregister(?MODULE),
+    Ends = [end_of(Server, Limit) || {Server, Limit} <- py_asgi_socket:owned()],
+    lists:foreach(fun await_end/1, Ends);
+terminate(_Reason, _State) ->
+    ok.
+
+end_of(Server, Limit) ->
+    Monitor = monitor(process, Server),
+    Server ! {py_owned_down, Monitor, process, self(), shutdown},
+    {Server, Monitor, py_deadline:at(Limit)}.
+
+await_end({Server, Monitor, Deadline}) ->
+    receive
+        {'DOWN', Monitor, process, Server, _} -> ok
+    after py_deadline:left(Deadline) ->
+        true = exit(Server, kill),
+        ok
+    end.
 
 %% It tells when it is up.
 again(#{app := {_, App}} = Options, Deadline) ->

@@ -4,7 +4,7 @@
 %% Process: the caller's own.
 -module(py_asgi_options).
 
--export([check/2, for_python/1, new_secrets/0]).
+-export([check/2, for_python/1, new_secrets/0, shutdown/1]).
 
 -export_type([app/0, given/0, options/0]).
 
@@ -28,6 +28,9 @@
 %% Passwords by references, which stand for them in the options: those are in reports of supervisors, and so in logs.
 -define(SECRETS, py_asgi_secrets).
 
+%% Milliseconds beyond its `stop_timeout' that a server has to end.
+-define(MORE, 10_000).
+
 -spec check(app(), given()) -> {ok, options()} | {error, {bad_argument, binary()} | not_running}.
 check(App, Opts) when is_map(Opts) ->
     case {app(App), py_nif:is_loaded() andalso ets:whereis(?SECRETS) =/= undefined} of
@@ -44,6 +47,19 @@ check(App, Opts, Rows) ->
     Defaults = maps:filtermap(fun default/2, Rows),
     Options = fun(Key, Value, So) -> option(Key, Value, Rows, So) end,
     together(maps:fold(Options, {ok, Defaults#{app => App}}, Opts), Opts).
+
+%% Milliseconds that a server with these options has to end: beyond its `stop_timeout' so many more.
+-spec shutdown(#{stop_timeout => timeout(), _ => _}) -> timeout().
+shutdown(#{stop_timeout := Stop}) when is_integer(Stop) ->
+    Stop + ?MORE;
+shutdown(_Options) ->
+    case py_nif:is_loaded() of
+        true ->
+            #{stop_timeout := #{default := Stop}} = rows(),
+            Stop + ?MORE;
+        false ->
+            infinity
+    end.
 
 %% By name.
 -spec rows() -> #{atom() => py_nif:server_option()}.

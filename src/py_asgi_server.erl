@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/2, history/0]).
+-export([start_link/2, start_own/1, history/0]).
 -export_type([history/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -34,7 +34,7 @@
     failures = 0 :: non_neg_integer()
 }).
 -record(state, {
-    supervisor :: pid(),
+    supervisor :: pid() | {own, Owner :: pid()},
     options :: py_asgi_options:options(),
     sockets = [] :: py_asgi_socket:sockets(),
     file = none :: py_asgi_socket:file(),
@@ -57,15 +57,24 @@ start_link(Supervisor, #{name := Name} = Options) ->
 start_link(Supervisor, Options) ->
     gen_server:start_link(?MODULE, {Supervisor, Options}, []).
 
--spec init({pid(), py_asgi_options:options()}) ->
+%% One that a user owns, who starts it again: its end is not that of its supervisor.
+-spec start_own(py_asgi_options:options()) -> gen_server:start_ret().
+start_own(#{name := Name} = Options) ->
+    gen_server:start_link({local, Name}, ?MODULE, {{own, self()}, Options}, []);
+start_own(Options) ->
+    gen_server:start_link(?MODULE, {{own, self()}, Options}, []).
+
+-spec init({pid() | {own, pid()}, py_asgi_options:options()}) ->
     {ok, #state{}, {continue, start | {refuse, py_error:reason()}}} | {stop, {shutdown, py_error:reason()}}.
 init({Supervisor, #{history := History} = Given}) ->
     process_flag(trap_exit, true),
+    ok = if_own(fun py_owned:watch/0, Supervisor),
     Before = counters:get(History, ?STARTS),
     ok = counters:add(History, ?STARTS, 1),
     Options = same_port(counters:get(History, ?PORT), Given),
-    case listen(tries(Before), Options) of
+    case listen(tries(Before, Supervisor, Options), Options) of
         {ok, Sockets} ->
+            ok = if_own(fun() -> py_asgi_socket:own(Options) end, Supervisor),
             Address = py_asgi_socket:address(Sockets),
             ok = counters:put(History, ?PORT, maps:get(port, Address, 0)),
             State = #state{
@@ -88,8 +97,19 @@ init({Supervisor, #{history := History} = Given}) ->
 same_port(0, Options) -> Options;
 same_port(Port, Options) -> Options#{port := Port}.
 
-tries(0) -> 0;
-tries(_) -> ?TRIES.
+%% A user's server was started before with options of its own.
+tries(0, {own, _}, Options) ->
+    case py_asgi_socket:is_left(Options) of
+        true -> ?TRIES;
+        false -> 0
+    end;
+tries(0, _Supervisor, _Options) ->
+    0;
+tries(_, _Supervisor, _Options) ->
+    ?TRIES.
+
+if_own(Do, {own, _}) -> Do();
+if_own(_Do, _Supervisor) -> ok.
 
 where(#{uds := Path}) -> #{uds => Path};
 where(#{host := Host, port := Port}) -> #{host => Host, port => Port}.
@@ -110,7 +130,7 @@ share(_Sockets, _Options) -> none.
     {noreply, #state{}} | {stop, {shutdown, py_error:reason()}, #state{}}.
 handle_continue({refuse, Reason}, #state{address = Address} = State) ->
     ?LOG_ERROR("py_asgi: ~ts can't listen on ~ts. ~ts", [app(State), shown(Address), py_error:format(Reason)]),
-    {stop, {shutdown, Reason}, State};
+    {stop, {shutdown, Reason}, alone(State)};
 handle_continue(start, #state{options = #{workers := Count, start_timeout := Limit}} = State) ->
     _ = Limit =/= infinity andalso erlang:send_after(Limit, self(), start_is_late),
     Started = fun(N, Workers) -> Workers#{N => started(N, #worker{}, State)} end,
@@ -171,6 +191,8 @@ handle_info(start_is_late, State) ->
     {noreply, State};
 handle_info({start_worker, _}, #state{phase = stopping} = State) ->
     {noreply, State};
+handle_info({py_owned_down, _, process, _, _}, State) ->
+    {stop, {shutdown, not_running}, State};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).
 
@@ -178,13 +200,16 @@ if_all_are_up(#state{phase = starting, workers = Workers} = State) ->
     case lists:all(fun(#worker{status = Status}) -> Status =:= up end, maps:values(Workers)) of
         true ->
             ok = tell_starter({ok, self()}, State),
-            ok = py_asgi_keeper:keep(State#state.supervisor, State#state.options),
+            ok = keep(State),
             State#state{phase = up};
         false ->
             State
     end;
 if_all_are_up(State) ->
     State.
+
+keep(#state{supervisor = {own, _}}) -> ok;
+keep(#state{supervisor = Supervisor, options = Options}) -> py_asgi_keeper:keep(Supervisor, Options).
 
 tell_starter(Result, #state{options = #{starter := Starter}}) ->
     _ = Starter ! {Starter, Result},
@@ -229,12 +254,20 @@ forget(N, #state{workers = Workers} = State) ->
 %% The application did not start: whoever waits hears why, when all is gone.
 refuse(Why, State) ->
     ?LOG_ERROR("py_asgi: ~ts did not start. ~ts", [app(State), py_error:format(Why)]),
-    {stop, {shutdown, Why}, State}.
+    {stop, {shutdown, Why}, alone(State)}.
+
+%% Who waits for the start of its own server gets the reason, and does not end with it.
+alone(#state{supervisor = {own, Owner}} = State) ->
+    true = unlink(Owner),
+    State;
+alone(State) ->
+    State.
 
 begin_stop(Timeout, #state{phase = stopping} = State) ->
     ok = tell_stop(Timeout, State),
     State;
 begin_stop(Timeout, #state{sockets = Sockets, file = File} = State) ->
+    ok = if_own(fun py_asgi_socket:ends/0, State#state.supervisor),
     ok = py_asgi_socket:close(Sockets, File),
     ok = tell_stop(Timeout, State),
     Alive = maps:filter(fun(_, #worker{pid = Pid}) -> is_pid(Pid) end, State#state.workers),
@@ -254,7 +287,8 @@ after_exit(State) ->
 
 -spec terminate(term(), #state{}) -> ok.
 terminate(Reason, #state{phase = Phase} = State) ->
-    #state{stoppers = Stoppers} = wait_for_all(begin_stop(default, State)),
+    #state{stoppers = Stoppers, supervisor = Supervisor} = wait_for_all(begin_stop(default, State)),
+    ok = if_own(fun py_asgi_socket:disown/0, Supervisor),
     Phase =:= starting andalso tell_starter({error, reason(Reason)}, State),
     lists:foreach(fun(From) -> gen_server:reply(From, ok) end, Stoppers).
 

@@ -6,9 +6,6 @@
 -export([start_link/1, options/1]).
 -export([init/1]).
 
-%% Milliseconds beyond its `stop_timeout' that a server has to end.
--define(MORE, 10_000).
-
 -spec start_link(py_asgi_options:options()) -> supervisor:startlink_ret().
 start_link(Options) ->
     supervisor:start_link(?MODULE, Options).
@@ -22,14 +19,14 @@ options(Supervisor) ->
     end.
 
 -spec init(py_asgi_options:options()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{stop_timeout := Stop} = Options) ->
+init(Options) ->
     Server = #{
         id => server,
         start => {py_asgi_server, start_link, [self(), Options]},
         %% One that was stopped, or whose application does not start any more, stays away.
         restart => transient,
         significant => true,
-        shutdown => Stop + ?MORE
+        shutdown => py_asgi_options:shutdown(Options)
     },
     Flags = #{strategy => one_for_one, intensity => 5, period => 60, auto_shutdown => any_significant},
     {ok, {Flags, [Server]}}.

@@ -5,6 +5,7 @@
 -module(py_asgi_socket).
 
 -export([listen/1, fd/1, address/1, file/1, close/2]).
+-export([new_owned/0, own/1, owned/0, ends/0, is_ending/1, is_left/1, disown/0]).
 
 -export_type([sockets/0, file/0]).
 
@@ -16,6 +17,9 @@
 
 %% The path of a Unix socket and its inode.
 -type file() :: {file:name_all(), Inode :: non_neg_integer() | none} | none.
+
+%% Servers that users own, where each listens, and whether it does so.
+-define(OWNED, py_asgi_owned).
 
 %% SOL_SOCKET and SO_REUSEPORT of Linux, which `inet' has no name for before OTP 26.
 -define(REUSE_PORT, {raw, 1, 15, <<1:32/native>>}).
@@ -89,6 +93,55 @@ forget_old(Path) ->
         {ok, #file_info{type = other}} -> _ = file:delete(Path), ok;
         _ -> ok
     end.
+
+%% ---- whose addresses are in use
+
+%% Makes the table of the servers that users own; its owner is the calling process.
+-spec new_owned() -> ok.
+new_owned() ->
+    ?OWNED = ets:new(?OWNED, [named_table, public]),
+    ok.
+
+%% The calling process listens there. One that was killed has left its entry.
+-spec own(py_asgi_options:options()) -> ok.
+own(Options) ->
+    Gone = [Pid || {Pid, _, _, _} <- ets:tab2list(?OWNED), not is_process_alive(Pid)],
+    lists:foreach(fun(Pid) -> ets:delete(?OWNED, Pid) end, Gone),
+    true = ets:insert(?OWNED, {self(), place(Options), up, py_asgi_options:shutdown(Options)}),
+    ok.
+
+%% All of them, with the milliseconds that each may take for its end.
+-spec owned() -> [{pid(), timeout()}].
+owned() -> [{Pid, Shutdown} || {Pid, _, _, Shutdown} <- ets:tab2list(?OWNED)].
+
+%% It does so no more, and answers what it has begun.
+-spec ends() -> ok.
+ends() ->
+    changed(fun() -> ets:update_element(?OWNED, self(), {3, ending}) end).
+
+-spec disown() -> ok.
+disown() ->
+    changed(fun() -> ets:delete(?OWNED, self()) end).
+
+%% The application may have ended, and the table with it.
+changed(Change) ->
+    try Change() of
+        _ -> ok
+    catch
+        error:badarg -> ok
+    end.
+
+-spec is_ending(pid()) -> boolean().
+is_ending(Server) -> ets:match(?OWNED, {Server, '_', ending, '_'}) =/= [].
+
+%% Whether a server has listened there that was killed, or is ending: its loops have copies of the socket.
+-spec is_left(py_asgi_options:options()) -> boolean().
+is_left(Options) ->
+    Found = ets:match_object(?OWNED, {'_', place(Options), '_', '_'}),
+    lists:any(fun({Pid, _, Phase, _}) -> Phase =:= ending orelse not is_process_alive(Pid) end, Found).
+
+place(#{uds := Path}) -> {uds, Path};
+place(#{host := Host, port := Port}) -> {Host, Port}.
 
 -spec fd(gen_tcp:socket()) -> non_neg_integer().
 fd(Socket) ->

@@ -80,10 +80,9 @@ python_options(#{access_log := Wanted} = Options) ->
     (py_asgi_options:for_python(Options))#{access_log := Wanted andalso Seen}.
 
 place(loop) ->
-    case py_event_loop:start_link() of
+    case py_event_loop:begin_link() of
         {ok, Pid} -> {ok, Pid, py_event_loop:loop(Pid)};
-        {error, not_running} -> {error, not_running};
-        {error, Reason} -> {error, {context_died, Reason}}
+        {error, _} = Error -> Error
     end;
 place(subinterp) ->
     %% Nobody finds the interpreter any more when that has ended.

@@ -48,7 +48,7 @@ call(<<"start_loops">>, [], _Caller) ->
     {ok, _Loop} = py_event_loop_pool:get_loop(),
     true;
 call(<<"loop">>, [], Caller) ->
-    ok_value(py_event_loop_pool:get_loop(somebody(Caller)));
+    ok_value(py_event_loop_pool:loop_of(somebody(Caller)));
 call(<<"signal_open">>, [], _Caller) ->
     py_signal:open();
 call(<<"signal_add">>, [Token, Signal], _Caller) ->

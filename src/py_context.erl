@@ -4,7 +4,8 @@
 -behaviour(gen_server).
 
 -export([new/1, stop/1, default/1, interrupt/1]).
--export([start_link/1, subinterp_link/0]).
+-export([start_link/1, child_spec/1]).
+-export([begin_link/1, subinterp_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([opts/0]).
@@ -66,7 +67,7 @@ make_for(Caller, Key, Opts) ->
     end.
 
 start_subinterp(Opts) ->
-    case subinterp(Opts) of
+    case subinterp(Opts, infinity) of
         {ok, Full} -> start(Full);
         {error, _} = Error -> Error
     end.
@@ -76,14 +77,14 @@ stop_made({error, _}) -> ok.
 
 %% Some modules of the standard library are not safe to be first imported by several interpreters
 %% at once: the main one has them before there is another.
-subinterp(Opts) ->
+subinterp(Opts, Timeout) ->
     case py_nif:is_loaded() andalso py_nif:built_for() of
         false ->
             {error, not_running};
         {_, _, true} when is_map_key(max_memory, Opts) ->
             {error, not_supported};
         {_, Minor, _} when Minor >= 12 ->
-            case py:call('erlang._boot', before_subinterpreters, [], #{}, infinity) of
+            case py:call('erlang._boot', before_subinterpreters, [], #{}, Timeout) of
                 {ok, Inherited} -> {ok, Opts#{mode => subinterp, inherited => Inherited}};
                 {error, _} = Error -> Error
             end;
@@ -94,9 +95,9 @@ subinterp(Opts) ->
 %% A sub-interpreter that ends with the calling process, which hears of its end.
 -spec subinterp_link() -> {ok, pid()} | {error, py_error:reason()}.
 subinterp_link() ->
-    case subinterp(#{}) of
+    case subinterp(#{}, infinity) of
         {ok, Opts} ->
-            case start_link(Opts) of
+            case begin_link(Opts) of
                 {ok, Pid} -> {ok, Pid};
                 {error, Reason} -> {error, {context_died, Reason}}
             end;
@@ -111,36 +112,40 @@ start(Opts) ->
         {error, not_running} ->
             {error, not_running};
         {error, Taken} when Taken =:= taken; element(1, Taken) =:= already_started ->
-            {error, {bad_argument, <<"a context, pool or process of this name exists">>}};
+            {error, taken()};
         {error, Reason} ->
             {error, {context_died, Reason}}
     end.
 
 preload({ok, Pid}, Opts) ->
-    Failed = [
-        Error
-     || Module <- maps:get(preload, Opts, []), {error, Error} <- [import(Pid, Module, timeout(Opts))]
-    ],
-    case Failed of
-        [] ->
+    case imported(Pid, Opts) of
+        ok ->
             {ok, Pid};
-        [Error | _] ->
+        {error, Error} ->
             ok = stop(Pid),
             {error, Error}
     end;
 preload({error, _} = Error, _Opts) ->
     Error.
 
+imported(Pid, Opts) ->
+    Modules = maps:get(preload, Opts, []),
+    case [Error || Module <- Modules, {error, Error} <- [import(Pid, Module, timeout(Opts))]] of
+        [] -> ok;
+        [Error | _] -> {error, Error}
+    end.
+
 import(Pid, Module, Timeout) ->
     Args = [py_call:text(Module)],
     py:call(Pid, importlib, import_module, Args, #{}, #{return => ref, timeout => Timeout}).
 
-%% One that has ended is stopped already.
+%% One that has ended is stopped already. A context that a user owns is started again by its supervisor: there it is
+%% `supervisor:terminate_child/2' that stops it.
 -spec stop(pid()) -> ok | {error, {bad_argument, context}}.
 stop(Pid) when is_pid(Pid), node(Pid) =:= node() ->
-    case py_context_sup:stop_context(Pid) orelse not is_process_alive(Pid) of
-        true -> py_registry:remove_pools_of(Pid);
-        false -> {error, {bad_argument, context}}
+    case py_context_sup:stop_context(Pid) orelse not is_process_alive(Pid) orelse py_ask:stop_of([?MODULE], Pid) of
+        {error, no_server} -> {error, {bad_argument, context}};
+        _Stopped -> py_registry:remove_pools_of(Pid)
     end;
 stop(_Context) ->
     {error, {bad_argument, context}}.
@@ -157,14 +162,50 @@ interrupt(Context) ->
         false -> not_running
     end.
 
-%% The options, and what a sub-interpreter inherits.
--spec start_link(map()) -> gen_server:start_ret().
-start_link(#{name := Name} = Opts) when is_atom(Name) ->
-    gen_server:start_link({local, Name}, ?MODULE, Opts, []);
+%% A context that belongs to the calling process, with the options of `new/1'. Returns when its modules are imported.
+-spec start_link(opts()) -> py_owned:start_ret().
 start_link(Opts) ->
+    case checked(Opts) of
+        {ok, Checked} -> py_owned:start_link(Checked, ?MODULE, {own, Checked});
+        {error, _} = Error -> Error
+    end.
+
+%% For a supervisor of the user's.
+-spec child_spec(opts()) -> supervisor:child_spec().
+child_spec(Opts) ->
+    py_owned:child_spec(?MODULE, Opts).
+
+checked(Opts) ->
+    case {py_options:check(context, Opts), py_owned:services()} of
+        {{ok, #{mode := worker, max_memory := _}}, _} -> {error, not_supported};
+        {{ok, Checked}, ok} -> {ok, Checked};
+        {{ok, _}, {error, _} = Error} -> Error;
+        {{error, _} = Error, _} -> Error
+    end.
+
+%% The options, and what a sub-interpreter inherits.
+-spec begin_link(map()) -> gen_server:start_ret().
+begin_link(#{name := Name} = Opts) when is_atom(Name) ->
+    gen_server:start_link({local, Name}, ?MODULE, Opts, []);
+begin_link(Opts) ->
     gen_server:start_link(?MODULE, Opts, []).
 
--spec init(map()) -> {ok, {py_nif:pool(), py_nif:worker()}} | {stop, binary() | py_error:reason() | taken}.
+-spec init(map() | {py_owned:starter(), {own, opts()}}) ->
+    {ok, {py_nif:pool(), py_nif:worker()}} | {stop, binary() | py_error:reason() | taken} | ignore.
+init({Starter, {own, Opts}}) ->
+    ok = py_owned:watch_names(),
+    case own(Opts) of
+        {ok, {Pool, _Worker}} = Made ->
+            case imported(self(), Opts) of
+                ok ->
+                    Made;
+                {error, Reason} ->
+                    ok = py_nif:pool_close(Pool),
+                    py_owned:refuse(Starter, Reason)
+            end;
+        {error, Reason} ->
+            py_owned:refuse(Starter, Reason)
+    end;
 init(Opts) ->
     process_flag(trap_exit, true),
     #{max_queue := Configured} = persistent_term:get(py_config),
@@ -184,6 +225,27 @@ init(Opts) ->
         {error, Why} ->
             {stop, Why}
     end.
+
+%% The same in a process that a user owns.
+own(Opts) ->
+    Full =
+        case Opts of
+            #{mode := worker} -> {ok, Opts};
+            #{} -> subinterp(Opts, timeout(Opts))
+        end,
+    case Full of
+        {ok, All} ->
+            case init(All) of
+                {ok, Made} -> {ok, Made};
+                {stop, taken} -> {error, taken()};
+                {stop, Why} when is_binary(Why) -> {error, {context_died, Why}};
+                {stop, Reason} -> {error, Reason}
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+taken() -> {bad_argument, <<"a context, pool or process of this name exists">>}.
 
 make(#{mode := subinterp} = Opts, MaxQueue) ->
     py_nif:subinterp_new(MaxQueue, maps:get(max_memory, Opts, 0));
@@ -228,6 +290,8 @@ handle_cast(Request, State) ->
 -spec handle_info(term(), State) -> {noreply, State} | {stop, {shutdown, term()}, State}.
 handle_info({py_worker_down, Why}, State) ->
     {stop, {shutdown, Why}, State};
+handle_info({py_owned_down, _, process, _, _}, State) ->
+    {stop, {shutdown, not_running}, State};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).
 

@@ -13,7 +13,7 @@ start_link() ->
 -spec start_context(map()) -> {ok, pid()} | {error, term()}.
 start_context(Opts) ->
     Id = {py_context, make_ref()},
-    Spec = #{id => Id, start => {py_context, start_link, [Opts]}, restart => temporary},
+    Spec = #{id => Id, start => {py_context, begin_link, [Opts]}, restart => temporary},
     case ask(fun() -> supervisor:start_child(?MODULE, Spec) end) of
         {ok, Pid} -> {ok, Pid};
         %% A supervisor tells of the child, too.

@@ -4,7 +4,8 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, start_link/1, get_loop/0, loop/1]).
+-export([start_link/0, start_link/1, child_spec/1, get_loop/0, loop/1]).
+-export([begin_link/0]).
 -export([run_async/2, run/3, run/4, create_task/3, create_task/4, await/1, await/2]).
 -export([spawn_task/3, spawn_task/4]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
@@ -13,31 +14,47 @@
 
 -include("py_nif.hrl").
 
-%% The process of a loop, or what it stands for.
--type event_loop() :: pid() | py_nif:event_loop().
+%% The process of a loop, its name, or what it stands for.
+-type event_loop() :: pid() | atom() | py_nif:event_loop().
 %% `module' and `func' are among them.
 -type request() :: py_options:given().
 
--spec start_link() -> {ok, pid()} | {error, term()}.
+-spec start_link() -> py_owned:start_ret().
 start_link() ->
     start_link(#{}).
 
 %% `driver': a thread of its own, or none: the emulator watches the loop's descriptor, and all such
 %% loops share one thread. What is not said the configuration says.
--spec start_link(py_options:given()) -> {ok, pid()} | {error, term()}.
+-spec start_link(py_options:given()) -> py_owned:start_ret().
 start_link(Opts) ->
-    case {py_options:check(event_loop, Opts), py_registry:is_running()} of
-        {{error, _} = Error, _} ->
-            Error;
-        {{ok, _}, false} ->
-            {error, not_running};
-        {{ok, _}, true} ->
-            #{driver := Configured} = persistent_term:get(py_config),
-            start_driver(maps:get(driver, Opts, Configured))
+    case py_options:check(event_loop, Opts) of
+        {ok, _} ->
+            case py_owned:services() of
+                ok -> start_driver(Opts);
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
     end.
 
-start_driver(thread) -> gen_server:start_link(?MODULE, [], []);
-start_driver(beam) -> py_event_loop_beam:start_link().
+%% For a supervisor of the user's.
+-spec child_spec(py_options:given()) -> supervisor:child_spec().
+child_spec(Opts) -> py_owned:child_spec(?MODULE, Opts).
+
+%% The same for the application itself, which does not wait for its own services.
+-spec begin_link() -> py_owned:start_ret().
+begin_link() ->
+    case py_registry:is_running() of
+        true -> start_driver(#{});
+        false -> {error, not_running}
+    end.
+
+start_driver(Opts) ->
+    #{driver := Configured} = persistent_term:get(py_config),
+    case maps:get(driver, Opts, Configured) of
+        thread -> py_owned:start_link(Opts, ?MODULE, []);
+        beam -> py_owned:start_link(Opts, py_event_loop_beam, [])
+    end.
 
 %% A loop of the pool.
 -spec get_loop() -> {ok, py_nif:event_loop()} | {error, py_error:reason()}.
@@ -46,7 +63,7 @@ get_loop() ->
 
 %% What a process stands for.
 -spec loop(event_loop()) -> py_nif:event_loop() | {error, not_running | {bad_argument, loop}}.
-loop(Pid) when is_pid(Pid) ->
+loop(Pid) when is_pid(Pid); is_atom(Pid) ->
     case ask(Pid, {error, not_running}) of
         {error, no_server} -> {error, {bad_argument, loop}};
         Answer -> Answer
@@ -55,7 +72,7 @@ loop(Loop) ->
     Loop.
 
 %% A loop of another node is none here.
-ask(Pid, _Otherwise) when node(Pid) =/= node() -> {error, no_server};
+ask(Pid, _Otherwise) when is_pid(Pid), node(Pid) =/= node() -> {error, no_server};
 ask(Pid, Otherwise) -> py_ask:server_of([?MODULE, py_event_loop_beam], Pid, loop, Otherwise).
 
 %% `{async_result, Ref, Answer}' goes to the caller. Gives the reference to cancel by.
@@ -86,7 +103,7 @@ begin_async(Loop, #{module := M, func := F} = Request) ->
 begin_async(_Loop, Request) ->
     {error, {bad_argument, hd([module, func] -- maps:keys(Request))}}.
 
-find(Pid) when is_pid(Pid) ->
+find(Pid) when is_pid(Pid); is_atom(Pid) ->
     case ask(Pid, gone) of
         gone -> {error, not_running};
         {error, no_server} -> {error, {bad_argument, loop}};
@@ -136,8 +153,8 @@ spawn_task(M, F, A, Kw) ->
 kwargs(#{kwargs := Kw}) -> Kw;
 kwargs(_) -> #{}.
 
--spec init([]) -> {ok, py_nif:event_loop()}.
-init([]) ->
+-spec init({py_owned:starter(), []}) -> {ok, py_nif:event_loop()}.
+init({_Starter, []}) ->
     process_flag(trap_exit, true),
     #{max_queue := MaxQueue} = persistent_term:get(py_config),
     {ok, py_nif:loop_new(MaxQueue)}.

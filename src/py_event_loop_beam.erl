@@ -6,7 +6,6 @@
 
 -behaviour(gen_server).
 
--export([start_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 %% The names of the two things that wake it.
@@ -22,12 +21,8 @@
     timer :: reference() | undefined
 }).
 
--spec start_link() -> gen_server:start_ret().
-start_link() ->
-    gen_server:start_link(?MODULE, [], []).
-
--spec init([]) -> {ok, #state{}} | {stop, term()}.
-init([]) ->
+-spec init({py_owned:starter(), []}) -> {ok, #state{}} | ignore.
+init({Starter, []}) ->
     process_flag(trap_exit, true),
     #{max_queue := MaxQueue} = persistent_term:get(py_config),
     case py_nif:event_loop_new() of
@@ -35,7 +30,7 @@ init([]) ->
             ok = py_nif:event_loop_set_router(Raw, self()),
             {ok, #state{raw = Raw, loop = py_nif:loop_new_beam(MaxQueue)}};
         {error, Reason} ->
-            {stop, Reason}
+            py_owned:refuse(Starter, Reason)
     end.
 
 -spec handle_call(loop | term(), gen_server:from(), #state{}) -> {reply, term(), #state{}}.

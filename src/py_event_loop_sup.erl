@@ -59,7 +59,7 @@ can_begin() ->
     end.
 
 begin_loop(N) ->
-    case py_event_loop:start_link() of
+    case py_event_loop:begin_link() of
         {ok, Pid} ->
             Loop = py_event_loop:loop(Pid),
             ok = py_event_loop_pool:is_up(N, Loop),

@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, start_link/2, stop/1, loop/1]).
+-export([start_link/1, start_link/2, child_spec/1, stop/1, loop/1]).
 -export([add_reader/2, add_writer/2, remove/2, call_later/2, cancel_timer/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -38,6 +38,10 @@ start_link(Name, Opts) ->
         {{ok, _}, true} when is_binary(Name) -> gen_server:start_link(?MODULE, Opts, []);
         {{ok, _}, true} -> {error, {bad_argument, name}}
     end.
+
+%% For a supervisor of the user's.
+-spec child_spec(name()) -> supervisor:child_spec().
+child_spec(Name) -> (py_owned:child_spec(?MODULE, #{name => Name}))#{start := {?MODULE, start_link, [Name]}}.
 
 -spec stop(gen_server:server_ref()) -> ok | {error, {bad_argument, worker}}.
 stop(Worker) ->

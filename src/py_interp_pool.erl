@@ -3,7 +3,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/2]).
+-export([start_link/2, start_own/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(state, {name :: atom(), contexts :: [{pid(), py_nif:pool()}]}).
@@ -12,7 +12,19 @@
 start_link(Name, Size) ->
     gen_server:start_link(?MODULE, {Name, Size}, []).
 
--spec init({atom(), pos_integer()}) -> {ok, #state{}} | {stop, term()}.
+%% One that a user owns.
+-spec start_own(atom(), pos_integer()) -> py_owned:start_ret().
+start_own(Name, Size) ->
+    py_owned:start_link(#{}, ?MODULE, {own, Name, Size}).
+
+-spec init({atom(), pos_integer()} | {py_owned:starter(), {own, atom(), pos_integer()}}) ->
+    {ok, #state{}} | {stop, term()} | ignore.
+init({Starter, {own, Name, Size}}) ->
+    ok = py_owned:watch_names(),
+    case init({Name, Size}) of
+        {ok, State} -> {ok, State};
+        {stop, Reason} -> py_owned:refuse(Starter, Reason)
+    end;
 init({Name, Size}) ->
     process_flag(trap_exit, true),
     case fill(Size, []) of
@@ -56,5 +68,7 @@ handle_info({'EXIT', Pid, _Why}, #state{contexts = Contexts} = State) ->
         false ->
             {noreply, State}
     end;
+handle_info({py_owned_down, _, process, _, _}, State) ->
+    {stop, {shutdown, not_running}, State};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).

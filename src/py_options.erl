@@ -48,12 +48,14 @@ families() ->
         {dag, [{py_dag, run}, {py_dag, start}]},
         {asgi, [{py_asgi, run}, {py_asgi, run_async}]},
         {run_async, [{py_event_loop, run_async}]},
-        {context, [{py_context, new}]},
+        {context, [{py_context, new}, {py_context, start_link}]},
         {pool, [{py, register_pool}]},
+        {own_pool, [{py_pool, start_link}]},
         {channel, [{py_channel, new}]},
         {shared_dict, [{py, shared_dict_new}]},
         {venv, [{py, ensure_venv}]},
         {event_loop, [{py_event_loop, start_link}]},
+        {loop_pool, [{py_event_loop_pool, start_link}]},
         {event_router, [{py_event_router, start_link}]},
         {event_worker, [{py_event_worker, start_link}]},
         {reactor_context, [{py_reactor_context, start_link}]}
@@ -114,11 +116,14 @@ of_calls() ->
 
 of_others() ->
     [
-        {mode, {one_of, [worker, subinterp, owngil]}, [context, pool],
+        {mode, {one_of, [worker, subinterp, owngil]}, [context, pool, own_pool],
             <<"`worker`: threads of the main interpreter; `subinterp` or `owngil`: an interpreter with a "
                 "GIL of its own, of a pool one per thread: see [Parallelism](every-core.md)">>},
-        {name, atom, [context], <<"the name its process is registered under, which calls may use">>},
-        {size, {integer, 1, infinity}, [pool], <<"the number of threads or interpreters">>},
+        {name, atom, [context, event_loop, loop_pool, reactor_context],
+            <<"the name its process is registered under, which calls may use">>},
+        {name, atom, [own_pool], <<"the name of the pool; must be given">>},
+        {size, {integer, 1, infinity}, [pool, own_pool], <<"the number of threads or interpreters">>},
+        {size, {integer, 1, infinity}, [loop_pool], <<"the number of loops">>},
         {preload, {names, <<"module names">>}, [context], <<"modules that are imported first">>},
         {timeout, {time, 0}, [context],
             <<"for making an interpreter and for each import of `preload`; without it `call_timeout`">>},
@@ -133,7 +138,7 @@ of_others() ->
             <<"`auto`: `uv` if it is on the PATH, else `pip`; or one of them by name">>},
         {timeout, {time, 1}, [venv], <<"for each program that is run">>},
         {extra_args, texts, [venv], <<"given to the installer as they are">>},
-        {driver, {one_of, [thread, beam]}, [event_loop, reactor_context],
+        {driver, {one_of, [thread, beam]}, [event_loop, loop_pool, reactor_context],
             <<"what drives the loop; without it the setting `driver`: see [Async](async.md)">>},
         {protocol, {pair, <<"{Module, Class}">>}, [reactor_context],
             <<"the class of the protocols, as `{Module, Class}`; must be given: see [Reactor](reactor.md)">>},
@@ -146,6 +151,8 @@ of_others() ->
 defaults(asgi) -> #{window => 16};
 defaults(context) -> #{mode => worker};
 defaults(pool) -> #{mode => worker, size => 1};
+defaults(own_pool) -> defaults(pool);
+defaults(loop_pool) -> #{size => 1};
 defaults(channel) -> #{max => 1000};
 defaults(shared_dict) -> #{max_entries => 100_000};
 defaults(venv) -> #{installer => auto, timeout => 600_000};

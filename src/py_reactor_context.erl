@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, handoff/2, info/1, stop/1]).
+-export([start_link/1, child_spec/1, handoff/2, info/1, stop/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([opts/0]).
@@ -18,15 +18,20 @@
 
 -define(PYTHON, 'erlang.reactor').
 
--spec start_link(opts()) -> gen_server:start_ret().
+-spec start_link(opts()) -> py_owned:start_ret().
 start_link(Opts) ->
     case py_options:check(reactor_context, Opts) of
-        {ok, Checked} -> gen_server:start_link(?MODULE, Checked, []);
+        {ok, #{protocol := _} = Checked} -> py_owned:start_link(Checked, ?MODULE, Checked);
+        {ok, _} -> {error, {bad_argument, protocol}};
         {error, _} = Error -> Error
     end.
 
+%% For a supervisor of the user's.
+-spec child_spec(opts()) -> supervisor:child_spec().
+child_spec(Opts) -> py_owned:child_spec(?MODULE, Opts).
+
 %% The descriptor is duplicated: close your own when this has returned, whatever it returned.
--spec handoff(pid(), Fd :: non_neg_integer()) -> ok | {error, full | py_error:reason()}.
+-spec handoff(pid() | atom(), Fd :: non_neg_integer()) -> ok | {error, full | py_error:reason()}.
 handoff(Context, Fd) when is_integer(Fd), Fd >= 0 ->
     case on_loop(way(Context), '_handoff', [Fd]) of
         {ok, true} -> ok;
@@ -37,16 +42,16 @@ handoff(_Context, _Fd) ->
     {error, {bad_argument, fd}}.
 
 %% How many connections there are, and how many there were.
--spec info(pid()) -> {ok, #{binary() => non_neg_integer()}} | {error, py_error:reason()}.
+-spec info(pid() | atom()) -> {ok, #{binary() => non_neg_integer()}} | {error, py_error:reason()}.
 info(Context) ->
     on_loop(way(Context), '_info', []).
 
 %% Every connection is closed, and its protocol told.
--spec stop(pid()) -> ok | {error, {bad_argument, context}}.
+-spec stop(pid() | atom()) -> ok | {error, {bad_argument, context}}.
 stop(Context) ->
     known(py_ask:stop_of([?MODULE], Context)).
 
--spec way(pid()) -> way() | {error, not_running | {bad_argument, context}}.
+-spec way(pid() | atom()) -> way() | {error, not_running | {bad_argument, context}}.
 way(Context) ->
     known(py_ask:server_of([?MODULE], Context, way, {error, not_running})).
 
@@ -63,21 +68,22 @@ on_loop({Loop, Number}, Function, Args) ->
         {error, _} = Error -> Error
     end.
 
--spec init(opts()) -> {ok, {pid(), way()}} | {stop, term()}.
-init(#{protocol := {Module, Class}, max_connections := Most} = Opts) ->
+-spec init({py_owned:starter(), opts()}) -> {ok, {pid(), way()}} | ignore.
+init({Starter, #{protocol := {Module, Class}, max_connections := Most} = Opts}) ->
     process_flag(trap_exit, true),
     case py_event_loop:start_link(maps:with([driver], Opts)) of
         {ok, Pid} ->
             Way = {py_event_loop:loop(Pid), erlang:unique_integer([positive])},
             case on_loop(Way, '_open', [py_call:text(Module), py_call:text(Class), Most]) of
-                {ok, none} -> {ok, {Pid, Way}};
-                {error, Reason} -> {stop, Reason}
+                {ok, none} ->
+                    {ok, {Pid, Way}};
+                {error, Reason} ->
+                    ok = py_ask:otherwise(fun() -> gen_server:stop(Pid) end, ok),
+                    py_owned:refuse(Starter, Reason)
             end;
         {error, Reason} ->
-            {stop, Reason}
-    end;
-init(_Opts) ->
-    {stop, {bad_argument, protocol}}.
+            py_owned:refuse(Starter, Reason)
+    end.
 
 -spec handle_call(way | term(), gen_server:from(), {pid(), way()}) ->
     {reply, way() | {error, unknown}, {pid(), way()}}.

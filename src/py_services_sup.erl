@@ -29,7 +29,7 @@ init(#{num_workers := Workers, stop_timeout := Stop} = Config) ->
         worker(py_pg, []),
         worker(py_signal, []),
         sup(py_event_loop_sup, []),
-        worker(py_event_loop_pool, [Config]),
+        (worker(py_event_loop_pool, []))#{start := {py_event_loop_pool, start_main, [Config]}},
         sup(py_context_sup, []),
         worker(py_subinterp_pool, [Config]),
         worker(py_bind, [Config])

@@ -17,6 +17,7 @@ modules() ->
         py_event_router,
         py_event_worker,
         py_pg,
+        py_pool,
         py_reactor_context,
         py_wsgi
     ].
@@ -32,18 +33,24 @@ is_internal(_Module, Function) when
     true;
 is_internal(py, doctor) ->
     true;
+is_internal(_Module, child_spec) ->
+    true;
 is_internal(py_channel, Function) ->
     lists:member(Function, [start_link, new_table, await_value, forget, give_back]);
 is_internal(py_context, Function) ->
-    lists:member(Function, [start_link, subinterp_link, default]);
+    lists:member(Function, [begin_link, subinterp_link, default]);
 is_internal(py_dag, Function) ->
     lists:member(Function, [await, cancel, more]);
+is_internal(py_event_loop, begin_link) ->
+    true;
 is_internal(py_event_loop_pool, Function) ->
-    lists:member(Function, [start_link, is_up, is_down, stats]);
+    lists:member(Function, [start_main, loop_of, is_up, is_down, stats]);
 is_internal(py_event_router, step) ->
     true;
 is_internal(py_pg, Function) ->
     lists:member(Function, [start_link, scope]);
+is_internal(py_pool, Function) ->
+    Function =/= start_link;
 is_internal(_Module, _Function) ->
     false.
 
@@ -59,14 +66,15 @@ exports() ->
 -spec without_arguments() -> [mfa()].
 without_arguments() -> [MFA || MFA <- exports(), arguments(MFA) =:= unknown].
 
-%% What each function answers, where that is not `{error, not_running}' nor what `Others' says, by its name.
--spec wrong_answers(#{{module(), atom()} => term()}) -> [{mfa(), term()}].
+%% What each function answers, where that is not `{error, not_running}' nor what `Others' says, by its name, or by that
+%% and the number of its arguments.
+-spec wrong_answers(#{{module(), atom()} | mfa() => term()}) -> [{mfa(), term()}].
 wrong_answers(Others) ->
     Answers = [{MFA, answer(MFA)} || MFA <- exports()],
     [
         {MFA, Answer}
      || {{Module, Function, _} = MFA, Answer} <- Answers,
-        Answer =/= maps:get({Module, Function}, Others, {error, not_running})
+        Answer =/= maps:get(MFA, Others, maps:get({Module, Function}, Others, {error, not_running}))
     ].
 
 answer({Module, Function, _} = MFA) ->
@@ -93,13 +101,14 @@ arguments({py_asgi, await_response, N}) -> lists:sublist([make_ref(), 1000], N);
 arguments({py_asgi, run, N}) -> lists:sublist([app, app, #{}, <<>>, 1000], N);
 arguments({py_asgi, run_async, N}) -> lists:sublist([app, app, #{}, <<>>, 1000], N);
 arguments({py_asgi, serve, N}) -> lists:sublist(["app:app", #{port => 0}], N);
+arguments({py_asgi, start_link, 1}) -> [#{app => "app:app", port => 0}];
 arguments({py_asgi, stop, 2}) -> [self_that_ended(), 0];
 arguments({py_asgi, _Ask, 1}) -> [self_that_ended()];
 arguments({py_channel, new, 0}) -> [];
 arguments({py_channel, new, 1}) -> [#{}];
-arguments({py_channel, new, 2}) -> [self(), 1];
+arguments({py_channel, new, 2}) -> [self(), #{}];
 arguments({py_channel, _Ask, N}) -> lists:sublist([self_that_ended(), 1], N);
-arguments({py_context, new, 1}) -> [#{}];
+arguments({py_context, Start, 1}) when Start =:= new; Start =:= start_link -> [#{}];
 arguments({py_context, _Ask, 1}) -> [self_that_ended()];
 arguments({py_dag, limit, 1}) -> [1];
 arguments({py_dag, new, 2}) -> [graph(), []];
@@ -110,6 +119,7 @@ arguments({py_event_router, start_link, N}) -> lists:sublist([make_ref(), #{}], 
 arguments({py_event_router, stop, 1}) -> [self_that_ended()];
 arguments({py_event_worker, start_link, N}) -> lists:sublist([<<"worker">>, #{}], N);
 arguments({py_event_worker, _Ask, N}) -> lists:sublist([self_that_ended(), 1], N);
+arguments({py_pool, start_link, 1}) -> [#{name => entry_own_pool}];
 arguments({py_pg, _Ask, N}) -> lists:nthtail(3 - N, [scope(), group, self()]);
 arguments({py_reactor_context, start_link, 1}) -> [#{protocol => {'erlang.reactor', 'Protocol'}}];
 arguments({py_reactor_context, _Ask, N}) -> lists:sublist([self_that_ended(), 1], N);
@@ -121,7 +131,8 @@ of_loop(await, N) -> lists:sublist([refused(), 1000], N);
 of_loop(loop, 1) -> [self_that_ended()];
 of_loop(run_async, 2) -> [make_ref(), #{module => math, func => sqrt, args => [4]}];
 of_loop(get_loop, N) -> lists:sublist([self()], N);
-of_loop(get_stats, 0) -> [];
+of_loop(get_stats, N) -> lists:sublist([self()], N);
+of_loop(_Run, 5) -> [self(), math, sqrt, [4], #{}];
 of_loop(_Run, N) when N =:= 3; N =:= 4 -> lists:sublist([math, sqrt, [4], #{}], N);
 of_loop(_, _) -> unknown.
 

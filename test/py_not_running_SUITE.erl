@@ -200,6 +200,7 @@ wrong_answers() ->
         {py_context, interrupt} => not_running,
         {py_context, stop} => ok,
         {py_event_loop_pool, get_stats} => [],
+        {py_event_loop_pool, get_stats, 1} => {error, not_running},
         {py_event_router, stop} => ok,
         {py_event_worker, stop} => ok,
         {py_pg, broadcast} => 0,

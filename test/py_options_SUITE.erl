@@ -56,12 +56,15 @@ calls() ->
 others() ->
     #{
         {py_context, new} => fun(O) -> ended_with(fun py_context:stop/1, py_context:new(O)) end,
+        {py_context, start_link} => fun(O) -> stopped(py_context:start_link(O)) end,
         {py, register_pool} => fun pool/1,
+        {py_pool, start_link} => fun(O) -> stopped(py_pool:start_link(maps:merge(#{name => py_options_pool}, O))) end,
         {py_channel, new} => fun(O) -> ended_with(fun py_channel:close/1, py_channel:new(O)) end,
         {py, shared_dict_new} => fun(O) -> ended_with(fun py:shared_dict_close/1, py:shared_dict_new(O)) end,
         %% Nothing is made: these are no requirements.
         {py, ensure_venv} => fun(O) -> py:ensure_venv("/nowhere/venv", [<<"--nonsense">>], O) end,
         {py_event_loop, start_link} => fun(O) -> stopped(py_event_loop:start_link(O)) end,
+        {py_event_loop_pool, start_link} => fun(O) -> stopped(py_event_loop_pool:start_link(O)) end,
         {py_event_router, start_link} => fun(O) -> py_event_router:start_link(make_ref(), O) end,
         {py_event_worker, start_link} => fun(O) -> stopped(py_event_worker:start_link(<<"w">>, O)) end,
         {py_reactor_context, start_link} => fun reactor/1

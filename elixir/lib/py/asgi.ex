@@ -39,6 +39,12 @@ defmodule Py.Asgi do
   @spec ack(reference, pos_integer) :: :ok
   defdelegate ack(ref, count), to: :py_asgi
 
+  @doc "A server that belongs to the calling process; `:app` is among the options."
+  defdelegate start_link(opts), to: :py_asgi
+
+  @doc "For a supervisor."
+  defdelegate child_spec(opts), to: :py_asgi
+
   @doc "Returns when the application has started and the server listens."
   @spec serve(app) :: {:ok, pid} | {:error, Py.Error.reason()}
   defdelegate serve(app), to: :py_asgi

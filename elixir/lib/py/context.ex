@@ -6,4 +6,10 @@ defmodule Py.Context do
 
   @spec stop(pid) :: :ok
   defdelegate stop(context), to: :py_context
+
+  @doc "One that belongs to the calling process."
+  defdelegate start_link(opts), to: :py_context
+
+  @doc "For a supervisor."
+  defdelegate child_spec(opts), to: :py_context
 end

@@ -16,6 +16,9 @@ defmodule Py.EventLoop do
   @spec start_link(%{optional(:driver) => :thread | :beam}) :: {:ok, pid} | {:error, term}
   defdelegate start_link(opts), to: :py_event_loop
 
+  @doc "For a supervisor."
+  defdelegate child_spec(opts), to: :py_event_loop
+
   @doc "A loop of the pool."
   @spec get_loop() :: {:ok, event_loop} | {:error, Py.Error.reason()}
   defdelegate get_loop(), to: :py_event_loop

@@ -4,7 +4,7 @@ defmodule Py.EventLoop.Pool do
   names; see `docs/async.md`.
   """
 
-  @doc "The application does this by itself."
+  @doc "A pool of loops that belongs to the calling process."
   @spec start_link() :: GenServer.on_start()
   defdelegate start_link(), to: :py_event_loop_pool
 
@@ -14,6 +14,12 @@ defmodule Py.EventLoop.Pool do
   @doc "The loop of the calling process."
   @spec get_loop() :: {:ok, Py.EventLoop.event_loop()} | {:error, Py.Error.reason()}
   defdelegate get_loop(), to: :py_event_loop_pool
+
+  defdelegate get_loop(pool), to: :py_event_loop_pool
+  defdelegate get_stats(pool), to: :py_event_loop_pool
+  defdelegate create_task(pool, module, function, args, kwargs), to: :py_event_loop_pool
+  defdelegate run(pool, module, function, args, timeout_or_opts), to: :py_event_loop_pool
+  defdelegate child_spec(opts), to: :py_event_loop_pool
 
   @doc "What each loop has to do."
   @spec get_stats() :: [map]

@@ -13,6 +13,9 @@ defmodule Py.EventWorker do
   @spec start_link(atom | binary, map) :: GenServer.on_start()
   defdelegate start_link(name, opts), to: :py_event_worker
 
+  @doc "For a supervisor."
+  defdelegate child_spec(name), to: :py_event_worker
+
   @spec stop(GenServer.server()) :: :ok
   defdelegate stop(worker), to: :py_event_worker
 

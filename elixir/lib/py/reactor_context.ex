@@ -7,6 +7,9 @@ defmodule Py.ReactorContext do
   @spec start_link(:py_reactor_context.opts()) :: GenServer.on_start()
   defdelegate start_link(opts), to: :py_reactor_context
 
+  @doc "For a supervisor."
+  defdelegate child_spec(opts), to: :py_reactor_context
+
   @doc "The descriptor is duplicated: close your own when this has returned."
   @spec handoff(pid, non_neg_integer) :: :ok | {:error, :full | Py.Error.reason()}
   defdelegate handoff(context, descriptor), to: :py_reactor_context
