@@ -67,6 +67,9 @@ call(<<"whereis">>, [Name], _Caller) ->
     catch
         error:badarg -> undefined
     end;
+%% An empty one, if there is Elixir.
+call(<<"map_set">>, [], _Caller) ->
+    apply(list_to_existing_atom("Elixir.MapSet"), new, []);
 call(<<"state_get">>, [Key], _Caller) ->
     case py_state:state_fetch(Key) of
         {ok, Value} -> {true, Value};

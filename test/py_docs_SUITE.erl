@@ -35,6 +35,7 @@
     what_we_test/1,
     versions/1,
     wheels_and_archives/1,
+    phoenix_and_livebook/1,
     every_page_has_a_test_case/1,
     every_link_within_the_project_leads_somewhere/1,
     the_tables_of_the_pages_are_those_of_the_code/1,
@@ -76,6 +77,7 @@ all() ->
         what_we_test,
         versions,
         wheels_and_archives,
+        phoenix_and_livebook,
         every_page_has_a_test_case,
         every_link_within_the_project_leads_somewhere,
         the_tables_of_the_pages_are_those_of_the_code,
@@ -135,6 +137,7 @@ packages_tried(Config) -> page("docs/packages-tried.md", Config).
 what_we_test(Config) -> page("docs/what-we-test.md", Config).
 versions(Config) -> page("docs/versions.md", Config).
 wheels_and_archives(Config) -> page("docs/wheels-and-archives.md", Config).
+phoenix_and_livebook(Config) -> page("docs/phoenix-and-livebook.md", Config).
 
 every_page_has_a_test_case(Config) ->
     Pages = filelib:wildcard("*.md", filename:join(proplists:get_value(root, Config), "docs")),

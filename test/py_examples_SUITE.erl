@@ -13,6 +13,7 @@
     ranking/1,
     chat/1,
     elixir/1,
+    live_tokens/1,
     every_example_has_a_test_case_and_is_short/1
 ]).
 
@@ -29,6 +30,7 @@ all() ->
         ranking,
         chat,
         elixir,
+        live_tokens,
         every_example_has_a_test_case_and_is_short
     ].
 
@@ -108,13 +110,21 @@ chat(Python, Config) ->
     end.
 
 elixir(Config) ->
-    case os:find_executable("elixir") of
-        false ->
-            {skip, "there is no elixir"};
-        Elixir ->
-            Args = ["-r", "elixir/lib/**/*.ex", "examples/elixir/hello.exs"],
-            Output = run(Elixir, Args, Config),
-            shows(["mean: 3\n", "first-post, second-post\n", "ZeroDivisionError"], Output)
+    case mix(["examples/elixir/hello.exs"], Config) of
+        {skip, _} = Skip -> Skip;
+        Output -> shows(["mean: 3\n", "first-post, second-post\n", "ZeroDivisionError"], Output)
+    end.
+
+live_tokens(Config) ->
+    case mix(["-r", "examples/live_tokens/live_tokens.ex", "examples/live_tokens/live_tokens.exs"], Config) of
+        {skip, _} = Skip -> Skip;
+        Output -> shows(["Why Erlang? ", "the process ended with its subscriber\n", "nobody writes any more\n"], Output)
+    end.
+
+mix(Args, Config) ->
+    case os:find_executable("mix") of
+        false -> {skip, "there is no elixir"};
+        Mix -> run(Mix, ["run" | Args], Config)
     end.
 
 every_example_has_a_test_case_and_is_short(Config) ->
@@ -125,7 +135,7 @@ every_example_has_a_test_case_and_is_short(Config) ->
     ?assertEqual([], [Case || Case <- Cases, not lists:member(list_to_atom(Case), all())]),
     Long = [
         File
-     || Pattern <- ["*/*.{erl,py,exs}", "*.py"],
+     || Pattern <- ["*/*.{erl,py,ex,exs}", "*.py"],
         File <- filelib:wildcard(Pattern, Examples),
         {ok, Text} <- [file:read_file(filename:join(Examples, File))],
         length(binary:matches(Text, <<"\n">>)) > ?MOST_LINES

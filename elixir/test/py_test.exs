@@ -23,17 +23,55 @@ defmodule PyTest do
     {Py.EventRouter, :py_event_router, [step: 2]},
     {Py.EventWorker, :py_event_worker, []},
     {Py.Pg, :py_pg, [scope: 1, start_link: 0]},
+    {Py.Pool, :py_pool, [begin_link: 2, begin_link: 3, register: 2, unregister: 1]},
     {Py.ReactorContext, :py_reactor_context, []},
     {Py.Wsgi, :py_wsgi, []}
   ]
+
+  # What Elixir has for itself.
+  @own %{
+    Py => [ref: 1],
+    Py.Error => [__struct__: 0, __struct__: 1, exception: 1, message: 1, type: 1]
+  }
 
   for {elixir, erlang, internal} <- @pairs do
     test "every function of #{inspect(erlang)} has its name in #{inspect(elixir)}, with every arity" do
       public = unquote(erlang).module_info(:exports) -- @behaviours
       assert unquote(internal) -- public == []
 
+      {raising, plain} =
+        Enum.split_with(unquote(elixir).__info__(:functions), fn {name, _} ->
+          String.ends_with?(to_string(name), "!")
+        end)
+
       assert Enum.sort(public -- unquote(internal)) ==
-               Enum.sort(unquote(elixir).__info__(:functions))
+               Enum.sort(plain -- Map.get(@own, unquote(elixir), []))
+
+      for {name, arity} <- raising do
+        assert {:"#{String.trim_trailing(to_string(name), "!")}", arity} in plain
+      end
+    end
+  end
+
+  test "everything public has a doc and a spec" do
+    {:ok, modules} = :application.get_key(:erlang_python, :modules)
+    elixir = Enum.filter(modules, &String.starts_with?(to_string(&1), "Elixir.Py"))
+    assert Py in elixir
+
+    for module <- elixir, {:docs_v1, _, _, _, doc, _, docs} = Code.fetch_docs(module), doc != :hidden do
+      refute doc == :none, "#{inspect(module)} has no moduledoc"
+      {:ok, specs} = Code.Typespec.fetch_specs(module)
+      specified = Enum.map(specs, &elem(&1, 0))
+
+      documented =
+        for {{:function, name, arity}, _, _, doc, meta} <- docs,
+            doc != :none,
+            fewer <- 0..Map.get(meta, :defaults, 0),
+            do: {name, arity - fewer}
+
+      public = module.__info__(:functions) -- [__struct__: 0, __struct__: 1, exception: 1, message: 1]
+      assert {module, public -- documented} == {module, []}
+      assert {module, public -- specified} == {module, []}
     end
   end
 

@@ -1,7 +1,7 @@
 # Elixir: the same from Elixir. The module Py (elixir/lib) has a name for every function of :py.
 #
 # Run: ./dev build, then
-#      ERL_LIBS=_build/default/lib elixir -r 'elixir/lib/**/*.ex' examples/elixir/hello.exs
+#      mix run examples/elixir/hello.exs
 
 {:ok, _} = Application.ensure_all_started(:erlang_python)
 

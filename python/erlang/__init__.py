@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from erlang._run import install as install
     from erlang._run import run as run
     from erlang._shared_dict import SharedDict as SharedDict
+    from erlang._structs import MapSet as MapSet
+    from erlang._structs import Struct as Struct
     from erlang._trio import run_trio as run_trio
 
 try:
@@ -165,6 +167,8 @@ _LATER = {
     "receive": "erlang._channel",
     "SharedDict": "erlang._shared_dict",
     "run_trio": "erlang._trio",
+    "MapSet": "erlang._structs",
+    "Struct": "erlang._structs",
 }
 
 

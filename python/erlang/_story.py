@@ -16,8 +16,12 @@ _MOST_CHARACTERS = 64_000
 
 def written(error: BaseException) -> str:
     """With `traceback => true`, while the exception is there."""
+    trace = error.__traceback__
+    # What runs code of Elixir is no part of it.
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") == "erlang._sigil":
+        trace = trace.tb_next
     told = traceback.TracebackException(
-        type(error), error, error.__traceback__, limit=-_MOST_FRAMES, compact=True
+        type(error), error, trace, limit=-_MOST_FRAMES, compact=True
     )
     return _bounded("".join(told.format()))
 

@@ -2,7 +2,10 @@
 # line numbers and texts of the blocks. `# => pattern` after an expression says what it gives.
 defmodule Page do
   def run(blocks) do
-    Enum.reduce(blocks, [], fn {line, text}, names ->
+    # Variables and imports of one step are there in the next ones.
+    start = {[], Code.env_for_eval([])}
+
+    Enum.reduce(blocks, start, fn {line, text}, names ->
       text |> String.split("\n") |> steps([], line, []) |> Enum.reduce(names, &step/2)
     end)
   end
@@ -23,8 +26,13 @@ defmodule Page do
 
   defp join(code), do: code |> Enum.reverse() |> Enum.join("\n")
 
-  defp step({line, code, pattern}, names) do
-    {value, names} = Code.eval_string(code, names, line: line)
+  # Names of sigils have one letter before Elixir 1.15.
+  @sigil if Version.match?(System.version(), ">= 1.15.0"), do: "~PY", else: "~P"
+
+  defp step({line, code, pattern}, {names, env}) do
+    code = String.replace(code, "~PY", @sigil)
+    quoted = Code.string_to_quoted!(code, line: line)
+    {value, names, env} = Code.eval_quoted_with_env(quoted, names, env)
 
     if pattern do
       try do
@@ -34,11 +42,12 @@ defmodule Page do
       end
     end
 
-    names
+    {names, env}
   end
 end
 
 [root, file] = System.argv()
-for source <- Path.wildcard(Path.join(root, "elixir/lib/**/*.ex")), do: Code.require_file(source)
+# Each waits for what it needs of the others.
+{:ok, _, _} = Kernel.ParallelCompiler.compile(Path.wildcard(Path.join(root, "elixir/lib/**/*.ex")))
 {:ok, _} = Application.ensure_all_started(:erlang_python)
 Page.run(file |> File.read!() |> :erlang.binary_to_term())

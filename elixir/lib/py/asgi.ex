@@ -2,7 +2,15 @@ defmodule Py.Asgi do
   @moduledoc """
   ASGI applications in the node, served over HTTP/1.1 and WebSocket. The Erlang module `:py_asgi`, with
   Elixir names; `docs/serving-asgi.md` tells what it does.
+
+  In a list of children a server is started with the application, and stopped when its requests are answered:
+
+      children = [
+        {Py.Asgi, app: "main:app", name: :web, port: 8000}
+      ]
   """
+
+  import Py.Face, only: [owned: 1]
 
   @type app :: :py_asgi_options.app()
   @type scope :: :py_asgi_scope.scope()
@@ -17,6 +25,7 @@ defmodule Py.Asgi do
   @spec run(Py.name(), Py.name(), scope, body) :: {:ok, response} | {:error, Py.Error.reason()}
   defdelegate run(module, callable, scope, body), to: :py_asgi
 
+  @doc "The same with a timeout or options as a map."
   @spec run(Py.name(), Py.name(), scope, body, opts) ::
           {:ok, response} | {:error, Py.Error.reason()}
   defdelegate run(module, callable, scope, body, timeout_or_opts), to: :py_asgi
@@ -25,6 +34,7 @@ defmodule Py.Asgi do
   @spec run_async(Py.name(), Py.name(), scope, body) :: {:ok, reference}
   defdelegate run_async(module, callable, scope, body), to: :py_asgi
 
+  @doc "The same with a timeout or options as a map."
   @spec run_async(Py.name(), Py.name(), scope, body, opts) :: {:ok, reference}
   defdelegate run_async(module, callable, scope, body, timeout_or_opts), to: :py_asgi
 
@@ -32,6 +42,7 @@ defmodule Py.Asgi do
   @spec await_response(reference) :: {:ok, response} | {:error, Py.Error.reason()}
   defdelegate await_response(ref), to: :py_asgi
 
+  @doc "The same, for so many milliseconds."
   @spec await_response(reference, timeout) :: {:ok, response} | {:error, Py.Error.reason()}
   defdelegate await_response(ref, timeout), to: :py_asgi
 
@@ -39,24 +50,22 @@ defmodule Py.Asgi do
   @spec ack(reference, pos_integer) :: :ok
   defdelegate ack(ref, count), to: :py_asgi
 
-  @doc "A server that belongs to the calling process; `:app` is among the options."
-  defdelegate start_link(opts), to: :py_asgi
-
-  @doc "For a supervisor."
-  defdelegate child_spec(opts), to: :py_asgi
+  owned :py_asgi
 
   @doc "Returns when the application has started and the server listens."
   @spec serve(app) :: {:ok, pid} | {:error, Py.Error.reason()}
   defdelegate serve(app), to: :py_asgi
 
-  @spec serve(app, :py_asgi_options.given()) :: {:ok, pid} | {:error, Py.Error.reason()}
-  defdelegate serve(app, opts), to: :py_asgi
+  @doc "The same with options, a map or a keyword list."
+  @spec serve(app, :py_asgi_options.given() | keyword) :: {:ok, pid} | {:error, Py.Error.reason()}
+  def serve(app, opts), do: :py_asgi.serve(app, Py.Face.map(opts))
 
   @doc "Listens no more, lets requests be answered, ends the rest."
   @spec stop(server) :: :ok | {:error, :not_running}
   defdelegate stop(server), to: :py_asgi
 
-  @spec stop(server, non_neg_integer) :: :ok | {:error, :not_running}
+  @doc "The same with other milliseconds, or `:infinity`."
+  @spec stop(server, timeout) :: :ok | {:error, :not_running}
   defdelegate stop(server, timeout), to: :py_asgi
 
   @doc "The port it listens on; a Unix socket has none."

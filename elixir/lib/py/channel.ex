@@ -15,6 +15,7 @@ defmodule Py.Channel do
   @type channel :: :py_channel.channel()
   @type received :: {:ok, term} | {:error, :closed | :timeout}
 
+  @doc "A channel that 1000 values may wait in."
   @spec new() :: {:ok, channel} | {:error, Py.Error.reason()}
   defdelegate new(), to: :py_channel
 
@@ -34,6 +35,7 @@ defmodule Py.Channel do
   @spec recv(channel) :: received
   defdelegate recv(channel), to: :py_channel
 
+  @doc "The same, for so many milliseconds."
   @spec recv(channel, timeout) :: received
   defdelegate recv(channel, timeout), to: :py_channel
 
@@ -41,6 +43,7 @@ defmodule Py.Channel do
   @spec close(channel) :: :ok
   defdelegate close(channel), to: :py_channel
 
+  @doc "How many values wait in it, and who waits for it."
   @spec info(channel) :: map | {:error, :closed}
   defdelegate info(channel), to: :py_channel
 end

@@ -7,17 +7,15 @@ defmodule Py.EventLoop do
       {:ok, "slept"}
   """
 
+  import Py.Face, only: [owned: 1]
+
   @type event_loop :: :py_event_loop.event_loop()
 
   @doc "A loop of one's own, which ends with the calling process."
   @spec start_link() :: {:ok, pid} | {:error, term}
   defdelegate start_link(), to: :py_event_loop
 
-  @spec start_link(%{optional(:driver) => :thread | :beam}) :: {:ok, pid} | {:error, term}
-  defdelegate start_link(opts), to: :py_event_loop
-
-  @doc "For a supervisor."
-  defdelegate child_spec(opts), to: :py_event_loop
+  owned :py_event_loop
 
   @doc "A loop of the pool."
   @spec get_loop() :: {:ok, event_loop} | {:error, Py.Error.reason()}
@@ -36,6 +34,7 @@ defmodule Py.EventLoop do
   @spec run(Py.name(), Py.name(), [term]) :: Py.result()
   defdelegate run(module, function, args), to: :py_event_loop
 
+  @doc "The same with a timeout or options as a map; the keyword arguments are an option."
   @spec run(Py.name(), Py.name(), [term], timeout | map) :: Py.result()
   defdelegate run(module, function, args, timeout_or_opts), to: :py_event_loop
 
@@ -43,12 +42,15 @@ defmodule Py.EventLoop do
   @spec create_task(Py.name(), Py.name(), [term]) :: reference
   defdelegate create_task(module, function, args), to: :py_event_loop
 
+  @doc "The same with keyword arguments as a map."
   @spec create_task(Py.name(), Py.name(), [term], map) :: reference
   defdelegate create_task(module, function, args, kwargs), to: :py_event_loop
 
+  @doc "The answer of a task."
   @spec await(reference) :: Py.result()
   defdelegate await(ref), to: :py_event_loop
 
+  @doc "The same; after the timeout the task is cancelled."
   @spec await(reference, timeout) :: Py.result()
   defdelegate await(ref, timeout), to: :py_event_loop
 
@@ -56,6 +58,7 @@ defmodule Py.EventLoop do
   @spec spawn_task(Py.name(), Py.name(), [term]) :: :ok | {:error, Py.Error.reason()}
   defdelegate spawn_task(module, function, args), to: :py_event_loop
 
+  @doc "The same with keyword arguments as a map."
   @spec spawn_task(Py.name(), Py.name(), [term], map) :: :ok | {:error, Py.Error.reason()}
   defdelegate spawn_task(module, function, args, kwargs), to: :py_event_loop
 end

@@ -18,15 +18,19 @@ defmodule Py.Pg do
   @spec join(atom, term, pid) :: :ok
   defdelegate join(scope, group, pid), to: :py_pg
 
+  @doc "It receives nothing more of the group."
   @spec leave(term) :: :ok | :not_joined
   defdelegate leave(group), to: :py_pg
 
+  @doc "The same for another process, in another scope."
   @spec leave(atom, term, pid) :: :ok | :not_joined
   defdelegate leave(scope, group, pid), to: :py_pg
 
+  @doc "The processes of the group, on all nodes."
   @spec members(term) :: [pid]
   defdelegate members(group), to: :py_pg
 
+  @doc "The same in another scope."
   @spec members(atom, term) :: [pid]
   defdelegate members(scope, group), to: :py_pg
 
@@ -34,6 +38,7 @@ defmodule Py.Pg do
   @spec broadcast(term, term) :: non_neg_integer
   defdelegate broadcast(group, message), to: :py_pg
 
+  @doc "The same in another scope."
   @spec broadcast(atom, term, term) :: non_neg_integer
   defdelegate broadcast(scope, group, message), to: :py_pg
 end

@@ -4,11 +4,9 @@ defmodule Py.ReactorContext do
   `:py_reactor_context`, with Elixir names; `docs/reactor.md` tells what it does.
   """
 
-  @spec start_link(:py_reactor_context.opts()) :: GenServer.on_start()
-  defdelegate start_link(opts), to: :py_reactor_context
+  import Py.Face, only: [owned: 1]
 
-  @doc "For a supervisor."
-  defdelegate child_spec(opts), to: :py_reactor_context
+  owned :py_reactor_context
 
   @doc "The descriptor is duplicated: close your own when this has returned."
   @spec handoff(pid, non_neg_integer) :: :ok | {:error, :full | Py.Error.reason()}

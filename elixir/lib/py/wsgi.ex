@@ -11,6 +11,7 @@ defmodule Py.Wsgi do
           {:ok, Py.Asgi.response()} | {:error, Py.Error.reason()}
   defdelegate run(module, callable, environ), to: :py_wsgi
 
+  @doc "The same with a timeout or options as a map."
   @spec run(Py.name(), Py.name(), environ, :py.timeout_or_opts()) ::
           {:ok, Py.Asgi.response()} | {:error, Py.Error.reason()}
   defdelegate run(module, callable, environ, timeout_or_opts), to: :py_wsgi

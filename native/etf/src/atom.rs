@@ -126,6 +126,22 @@ impl Atoms {
         Ok(self.made.put(name.as_bytes(), atom))
     }
 
+    /// The `Atom` of a name that Erlang has given: there is nothing to ask.
+    pub fn existing<'py>(&self, py: Attached<'py>, name: &str) -> PyResult<'py, Obj<'py>> {
+        if let Some(found) = self.made.get(py, name.as_bytes()) {
+            return Ok(found);
+        }
+        let plain = Obj::text(py, name)?;
+        let Some(class) = self.class(py) else {
+            return Ok(plain);
+        };
+        let atom = plain
+            .type_of()
+            .getattr_c(c"__new__")?
+            .call(&[&class, &plain])?;
+        Ok(self.made.put(name.as_bytes(), atom))
+    }
+
     pub fn release(&self, py: Attached<'_>) {
         self.made.clear(py);
         self.set_maker(py, None);

@@ -8,6 +8,7 @@ use crate::error::{Error, Res, bad, describe};
 use crate::handle::{Fun, Opaque, Pid, Port, Ref, atom_text, copy_tagged};
 use crate::host::{Host, Limits};
 use crate::input::{Input, Reader};
+use crate::structure;
 use crate::tag;
 use crate::types::Bound;
 
@@ -219,9 +220,11 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
         self.reader.owe(len.saturating_mul(2))?;
         self.limits.enter()?;
         let dict = Obj::dict_for(self.py, len.min(MAX_ROOM))?;
+        let pairs = self.reader.clone();
+        let mut is_struct = false;
         for done in 0..len {
             self.reader.due();
-            let key = self.key()?;
+            let key = self.key(&mut is_struct)?;
             self.reader.due();
             let value = self.value()?;
             if let Err(error) = dict.dict_set(&key, &value) {
@@ -239,12 +242,15 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
             }
         }
         self.limits.leave();
+        if is_struct {
+            return self.structure(dict, pairs, len);
+        }
         Ok(dict)
     }
 
     /// Atoms as keys are few and come often: their `str` is made once.
     #[inline]
-    fn key(&mut self) -> Res<'py, Obj<'py>> {
+    fn key(&mut self, is_struct: &mut bool) -> Res<'py, Obj<'py>> {
         match self.reader.peek()? {
             tag @ (tag::ATOM | tag::SMALL_ATOM | tag::ATOM_UTF8 | tag::SMALL_ATOM_UTF8) => {
                 self.limits.tick()?;
@@ -253,6 +259,7 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
                 if matches!(&*name, "true" | "false" | "none" | "nil" | "undefined") {
                     return self.atom(&name);
                 }
+                *is_struct |= name == structure::KEY;
                 match self.bound.name(name.as_bytes())? {
                     Some(key) => Ok(key),
                     None => self.atom(&name),

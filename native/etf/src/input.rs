@@ -30,6 +30,7 @@ impl<'a> Input<'a> {
 }
 
 /// A place in an `Input`.
+#[derive(Clone)]
 pub(crate) struct Reader<'a> {
     /// What is left of the current segment.
     here: &'a [u8],

@@ -3,8 +3,8 @@
 //! Thread: any attached one. Never: makes an atom, trusts a length, waits.
 //!
 //! What becomes what is the table of API.md, section 2. The way in: `input` (bytes) → `decode`
-//! (values, containers) → `tagged` (tuples that mean something else) → `handle` (pids and the
-//! like). The way out: `value` (the top) → `encode` (exact built-in types) → `other` (all other
+//! (values, containers) → `tagged` (tuples that mean something else), `structure` (structs of
+//! Elixir) → `handle` (pids and the like). The way out: `value` (the top) → `encode` (exact built-in types) → `other` (all other
 //! classes) → `array` (numpy). `plain` is for terms that no Python is to see.
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod other;
 mod peek;
 mod plain;
 mod repr;
+mod structure;
 mod tag;
 mod tagged;
 mod types;

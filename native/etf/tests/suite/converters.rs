@@ -68,6 +68,58 @@ fn a_registered_tag_gives_its_tuple_to_the_constructor() {
 }
 
 #[test]
+fn a_struct_is_made_by_the_constructor_of_its_module_or_by_the_package() {
+    python(|bound| {
+        let py = bound.py();
+        exec(
+            py,
+            "import erlang._native as n, sys, types\n\
+             n.register_constructor('Elixir.OfTest', lambda fields: sorted(fields.items()))\n",
+        );
+        let structure = |module: &str| {
+            let atom = |name: &str| [&[119, name.len() as u8][..], name.as_bytes()].concat();
+            [
+                &[116, 0, 0, 0, 3][..],
+                &atom("b"),
+                &atom("paid"),
+                &atom("__struct__"),
+                &atom(module),
+                &atom("a"),
+                &[104, 1, 97, 1],
+            ]
+            .concat()
+        };
+        let made = decode(bound, &structure("Elixir.OfTest")).unwrap();
+        assert_eq!(repr(&made), "[('a', (1,)), ('b', 'paid')]");
+        // The native module alone.
+        let plain = decode(bound, &structure("Elixir.Another")).unwrap();
+        assert_eq!(repr(&plain), "{'b': erlang.Atom('paid'), 'a': (1,)}");
+        exec(
+            py,
+            "import sys, types\nstructs = types.ModuleType('erlang._structs')\n\
+             structs.make = lambda module, fields: (module, fields)\n\
+             sys.modules['erlang._structs'] = structs",
+        );
+        let told = decode(bound, &structure("Elixir.Another")).unwrap();
+        exec(py, "import sys\ndel sys.modules['erlang._structs']");
+        assert_eq!(
+            repr(&told),
+            "('Elixir.Another', {'b': erlang.Atom('paid'), 'a': (1,)})"
+        );
+        let text = [
+            &[116, 0, 0, 0, 1][..],
+            &[109, 0, 0, 0, 10],
+            b"__struct__",
+            &[97, 1],
+        ];
+        assert_eq!(
+            repr(&decode(bound, &text.concat()).unwrap()),
+            "{'__struct__': 1}"
+        );
+    });
+}
+
+#[test]
 fn what_has_a_fixed_meaning_cannot_be_registered() {
     python(|bound| {
         let refused = x(
