@@ -8,7 +8,7 @@ install_from_source() {
     say "$program: building the native library for Python $py_version with $rust_version, which takes a minute or more"
     source_log=$log_dir/install.log
     mkdir -p "$log_dir"
-    watch_cargo &
+    watch_cargo 9>&- &
     watcher=$!
     trap 'stop_watcher' EXIT
     source_status=0
@@ -41,10 +41,15 @@ extension_suffix() {
     "$py_base" -I -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))'
 }
 
-# For one who waits: a line every ten seconds.
+# For one who waits: a line every ten seconds. Nothing of it outlives the build: a process that is left would keep the
+# lock, and whoever reads what the build prints would wait for its end, too.
 watch_cargo() {
     watch_seconds=0
-    while sleep 10; do
+    trap 'kill "$watch_sleep" 2>/dev/null; exit 0' TERM
+    while kill -0 $$ 2>/dev/null; do
+        sleep 10 &
+        watch_sleep=$!
+        wait "$watch_sleep" || :
         watch_seconds=$((watch_seconds + 10))
         say "$program: $watch_seconds s, $(grep -c '^ *Compiling ' "$source_log") crates"
     done

@@ -210,6 +210,17 @@ cargo_fails() {
     [ ! -e source/priv/py_nif-cp313.so ]
 }
 
+# A process that is left would keep the lock, and the pipe to rebar3.
+a_build_leaves_no_process() {
+    a_source
+    stand_in cargo 'echo broken; exit 101'
+    # Not read by a pipe, which would end with the last of them.
+    env -i PATH="$PWD/bin" HOME="$PWD/home" PYTHON="$PWD/bin/python" sh source/scripts/install.sh >first 2>&1 || :
+    installs
+    case $said in *waiting*) exit 1 ;; esac
+    contains "$said" "could not be built"
+}
+
 what_cargo_fails_of_is_a_sentence() {
     cargo_fails "the disk of $PWD/source is full" \
         "error: failed to write x: No space left on device (os error 28)"
@@ -311,6 +322,7 @@ prove "without Rust a sentence says how to get it" without_rust_it_says_so
 prove "a Rust that is too old is refused" an_old_rust_is_refused
 prove "without a linker a sentence says so" without_a_linker_it_says_so
 prove "without a Python to embed a sentence says so" without_python_it_says_so
+prove "a build leaves no process behind" a_build_leaves_no_process
 prove "what cargo fails of is a sentence" what_cargo_fails_of_is_a_sentence
 prove "the libraries of an archive are taken, without Rust" the_libraries_of_an_archive_are_taken
 prove "an archive is fetched from a URL" an_archive_by_url_is_fetched
