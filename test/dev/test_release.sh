@@ -59,6 +59,24 @@ build_flags=Py_GIL_DISABLED"
     contains "$said" "not for '3.9'"
 }
 
+# auditwheel's answer about the wheel $1 is that it fits the platform $2, with lines broken where it breaks them.
+auditwheel_says() {
+    venv="$work/fake venv"
+    mkdir -p "$venv/bin"
+    printf '#!/bin/sh\ncat <<TEXT\n\n%s is consistent\nwith the following platform tag: "%s".\nTEXT\n' "$1" "$2" \
+        >"$venv/bin/auditwheel"
+    chmod +x "$venv/bin/auditwheel"
+}
+
+a_wheel_is_what_auditwheel_calls_it() {
+    audit_name=erlang_python-1.2.3-cp313-cp313-musllinux_1_2_x86_64.whl
+    auditwheel_says $audit_name musllinux_1_2_x86_64
+    audit_wheel $audit_name musllinux_1_2_x86_64 >/dev/null
+    auditwheel_says $audit_name linux_x86_64
+    if said=$(audit_wheel $audit_name musllinux_1_2_x86_64); then exit 1; fi
+    contains "$said" "auditwheel finds another platform than musllinux_1_2_x86_64"
+}
+
 # A source that git knows, with what is not for Hex.
 fake_source() {
     rm -rf source
@@ -131,6 +149,7 @@ a_release_wants_a_dated_section_and_a_clean_tree() {
 prove "an archive has the loader, the package and two libraries for each Python" an_archive_has_the_files_of_each_python
 prove "libraries packed at another time make the same archive" the_same_libraries_make_the_same_archive
 prove "every target and Python has its names, and an unknown one is refused" every_target_and_python_has_its_names
+prove "a wheel that auditwheel calls one for another platform is refused" a_wheel_is_what_auditwheel_calls_it
 prove "a package for Hex has its four parts, and the checksum is over them" a_hex_package_has_four_parts
 prove "a source packed at another time makes the same package for Hex" the_same_source_makes_the_same_package
 prove "a release wants a dated section of the changelog and a tree without changes" \
