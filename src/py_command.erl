@@ -13,6 +13,8 @@
     timeout := timeout(),
     env => [{string(), string() | false}],
     cd => file:filename_all(),
+    %% For its standard input, which stays open until the program ends or is given up.
+    input => iodata(),
     %% Called with the operating system's process id when the deadline has passed.
     kill => fun((OsPid :: non_neg_integer()) -> term())
 }.
@@ -84,7 +86,9 @@ helper(Caller, Program, Args, #{timeout := Timeout} = Options) ->
             [{cd, Dir} || #{cd := Dir} <- [Options]] ++
             [binary, exit_status, stderr_to_stdout, hide, use_stdio],
     try open_port({spawn_executable, Program}, PortOptions) of
-        Port -> collect(Port, Watch, deadline(Timeout), Options, <<>>)
+        Port ->
+            true = port_command(Port, maps:get(input, Options, [])),
+            collect(Port, Watch, deadline(Timeout), Options, <<>>)
     catch
         error:Code when is_atom(Code) -> {error, {posix, Code}}
     end.

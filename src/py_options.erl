@@ -135,7 +135,8 @@ of_others() ->
         {max_entries, {integer, 1, infinity}, [shared_dict], <<"the entries it may have">>},
         {owner, pid, [shared_dict], <<"the process it ends with">>},
         {installer, {one_of, [auto, pip, uv]}, [venv],
-            <<"`auto`: `uv` if it is on the PATH, else `pip`; or one of them by name">>},
+            <<"`auto`: `uv`, which is fetched if it is not on the PATH, and `pip` where it can't be had; or one of them "
+                "by name">>},
         {timeout, {time, 1}, [venv], <<"for each program that is run">>},
         {extra_args, texts, [venv], <<"given to the installer as they are">>},
         {driver, {one_of, [thread, beam]}, [event_loop, loop_pool, reactor_context],

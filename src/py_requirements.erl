@@ -9,15 +9,31 @@
 
 -export_type([wanted/0]).
 
--type wanted() :: {file, Path :: binary(), Digest :: binary()} | {specs, [binary()]}.
+-type wanted() ::
+    {file, Path :: binary(), Digest :: binary()}
+    | {project, Path :: binary(), Digest :: binary()}
+    | {specs, [binary()]}.
+
+%% Beside a pyproject.toml: what exactly is installed. The first one that is there counts.
+-define(LOCKS, ["uv.lock", "pylock.toml"]).
 
 %% Files that include one another are read this deep.
 -define(MAX_INCLUDES, 16).
 
-%% A string or binary is the path of a requirements file, a list of them the requirements.
+%% A string or binary is the path of a requirements file, a list of them the requirements. `{requirements, File}' and
+%% `{pyproject, File}' say which kind of file it is.
 -spec read(term()) -> {ok, wanted()} | {error, {bad_argument, binary()}}.
 read([]) ->
     {ok, {specs, []}};
+read({requirements, [First | _] = Path}) when is_integer(First) ->
+    read(Path);
+read({requirements, Path}) when is_binary(Path) ->
+    read(Path);
+read({pyproject, Path}) ->
+    case py_text:one(Path) of
+        {ok, Text} -> read_project(py_text:absolute(Text));
+        error -> bad("the project must be the path of a pyproject.toml, got ~tP", [Path, 20])
+    end;
 read([First | _] = Specs) when is_binary(First); is_list(First) ->
     case py_text:all(Specs) of
         {ok, Texts} -> read_specs(Texts, []);
@@ -32,16 +48,31 @@ read(Path) ->
                 {error, _} = Error -> Error
             end;
         error ->
-            bad("the requirements must be the path of a file or a list, got ~tP", [Path, 20])
+            bad("the requirements must be the path of a file, a list, {requirements, File} or {pyproject, File}, got ~tP", [
+                Path, 20
+            ])
+    end.
+
+%% Installers know the file by its name alone.
+read_project(File) ->
+    Dir = filename:dirname(File),
+    case {filename:basename(File), file:read_file(File)} of
+        {<<"pyproject.toml">>, {ok, Text}} ->
+            Locks = [Lock || Name <- ?LOCKS, {ok, Lock} <- [file:read_file(filename:join(Dir, Name))]],
+            {ok, {project, File, erlang:md5([<<"project">>, Text | lists:sublist(Locks, 1)])}};
+        {<<"pyproject.toml">>, {error, Code}} ->
+            bad("~ts cannot be read: ~ts", [File, file:format_error(Code)]);
+        {_, _} ->
+            bad("~ts is not named pyproject.toml", [File])
     end.
 
 -spec digest(wanted()) -> binary().
-digest({file, _Path, Digest}) -> Digest;
+digest({_Kind, _Path, Digest}) -> Digest;
 digest({specs, Specs}) -> erlang:md5(lists:join($\n, Specs)).
 
 -spec is_empty(wanted()) -> boolean().
 is_empty({specs, Specs}) -> Specs =:= [];
-is_empty({file, _, _}) -> false.
+is_empty({_Kind, _, _}) -> false.
 
 read_specs([], Done) ->
     {ok, {specs, lists:reverse(Done)}};

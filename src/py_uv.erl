@@ -24,7 +24,7 @@ cached() ->
         {ok, Dir} ->
             Uv = filename:join([Dir, "uv", "uv"]),
             case filelib:is_regular(Uv) of
-                true -> {ok, Uv};
+                true -> {ok, py_text:path(Uv)};
                 false -> none
             end;
         none ->
@@ -46,7 +46,7 @@ fetch([], _Dir) ->
 fetch([Python | _], Dir) ->
     Script = filename:join([py_runtime:priv_dir(), "python", "erlang", "_fetch_uv.py"]),
     case py_command:run(Python, ["-I", "-S", Script, Dir], #{timeout => ?FETCH_TIMEOUT, kill => fun py_command:kill_group/1}) of
-        {ok, _} -> {ok, filename:join(Dir, "uv")};
+        {ok, _} -> {ok, py_text:path(filename:join(Dir, "uv"))};
         {error, timeout} -> {error, "uv could not be fetched within 5 minutes"};
         {error, {posix, Code}} -> {error, [Python, ": ", file:format_error(Code)]};
         {error, {exit_status, _, Said}} -> {error, ["uv could not be fetched: ", py_command:last_words(Said)]}

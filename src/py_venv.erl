@@ -1,7 +1,8 @@
 %% Virtual environments: made, filled, activated in the running interpreter.
 %%
 %% Place: behind `py:activate_venv/1', `py:deactivate_venv/0', `py:venv_info/0' and
-%% `py:ensure_venv/2,3'. What touches `sys' is Python, in `erlang._venv'; what runs a program is here.
+%% `py:ensure_venv/2,3'. What touches `sys' is Python, in `erlang._venv'; what runs installers is the program
+%% `_ensure.py', one at a time for an environment, of this node or of others.
 %% Process: the caller's. Two callers of `ensure_venv' with one path wait for each other.
 %% Never: starts a shell; writes into a directory that is neither empty nor a virtual environment.
 %%
@@ -26,22 +27,24 @@
 }.
 
 %% The path of a requirements file, or the requirements themselves (one specifier each, as in
-%% `[<<"numpy>=2">>, "requests"]'; options of the installer are refused there).
--type requirements() :: path() | [path()].
+%% `[<<"numpy>=2">>, "requests"]'; options of the installer are refused there). Of a project its
+%% lock file counts, where it has one.
+-type requirements() :: path() | [path()] | {requirements, path()} | {pyproject, path()}.
 
 -type options() :: py_options:given().
 
 -type settings() :: #{
-    installer := pip | {uv, string()}, timeout := timeout(), extra_args := [binary()]
+    installer := auto | pip | uv, timeout := timeout(), extra_args := [binary()]
 }.
 
 -define(PYTHON_SIDE, <<"erlang._venv">>).
 -include("py_nif.hrl").
+-include_lib("kernel/include/logger.hrl").
 
 -define(ACTIVATE_TIMEOUT, 60_000).
 -define(STAMP, ".erlang_python").
-%% How much of the installer's output goes into the error.
--define(TAIL, 2_000).
+%% Milliseconds that the program itself may take.
+-define(SLACK, 60_000).
 
 -spec activate_venv(path()) -> ok | {error, py_error:reason()}.
 activate_venv(Path) ->
@@ -107,25 +110,18 @@ fill(Venv, Wanted, Settings) ->
         {ok, #{<<"executable">> := Python, <<"version">> := Version}} ->
             Stamp = stamp(Version, Wanted, Settings),
             case is_file(exe(Venv)) andalso file:read_file(filename:join(Venv, ?STAMP)) of
-                {ok, Stamp} ->
-                    ok;
-                _ ->
-                    in_order([
-                        fun() -> make(Venv, Python, Wanted, Settings) end,
-                        fun() -> install(Venv, Wanted, Settings) end,
-                        fun() -> write(filename:join(Venv, ?STAMP), Stamp) end
-                    ])
+                {ok, Stamp} -> ok;
+                _ -> fill(Venv, Python, Wanted, Stamp, Settings)
             end;
         {error, _} = Error ->
             Error
     end.
 
-in_order([]) ->
-    ok;
-in_order([Step | Rest]) ->
-    case Step() of
-        ok -> in_order(Rest);
-        {error, _} = Error -> Error
+fill(Venv, Python, Wanted, Stamp, Settings) ->
+    case {fits(Venv), installer(Python, Wanted, Settings)} of
+        {ok, {ok, Installer}} -> make(Venv, Python, Wanted, Stamp, Installer, Settings);
+        {{error, _} = Error, _} -> Error;
+        {ok, {error, _} = Error} -> Error
     end.
 
 %% Says which requirements the environment holds. A change detector, not a safeguard.
@@ -133,125 +129,124 @@ stamp(Version, Wanted, #{extra_args := Extra}) ->
     Digest = erlang:md5(term_to_binary({Version, py_requirements:digest(Wanted), Extra})),
     <<"requirements ", (binary:encode_hex(Digest))/binary, "\n">>.
 
-%%% Making it
-
-make(Venv, Python, Wanted, Settings) ->
-    case {is_file(filename:join(Venv, "pyvenv.cfg")), file:list_dir(Venv)} of
-        {false, {ok, [_ | _]}} ->
-            bad("~ts exists and is not a virtual environment (it has no pyvenv.cfg)", [Venv]);
-        {false, _} ->
-            create(Venv, Python, Settings);
-        {true, _} ->
-            %% A creation that was interrupted left the file without the executable.
-            case is_file(exe(Venv)) of
-                true -> complete(Venv, Python, Wanted, Settings);
-                false -> create(Venv, Python, Settings)
-            end
+%% One that is whole must be of this Python. What an interrupted creation has left is made again.
+fits(Venv) ->
+    Whole = is_file(filename:join(Venv, "pyvenv.cfg")) andalso is_file(exe(Venv)),
+    case Whole andalso not is_file(filename:join(Venv, ?STAMP "-begun")) of
+        true -> checked(python(<<"check">>, [Venv]));
+        false -> ok
     end.
 
-%% One that uv or `--without-pip' made gets its pip only when pip is to be used.
-complete(Venv, Python, Wanted, #{installer := Installer} = Settings) ->
-    case python(<<"check">>, [Venv]) of
-        {ok, SitePackages} when is_binary(SitePackages) ->
-            HasPip = filelib:is_dir(filename:join(SitePackages, "pip")),
-            case HasPip orelse Installer =/= pip orelse py_requirements:is_empty(Wanted) of
-                true -> ok;
-                false -> create(Venv, Python, Settings)
-            end;
-        {error, _} = Error ->
-            Error
-    end.
+checked({ok, _}) -> ok;
+checked({error, _} = Error) -> Error.
 
-create(Venv, Python, #{installer := Installer} = Settings) ->
-    WithoutPip = [<<"--without-pip">> || Installer =/= pip],
-    run(Python, [<<"-m">>, <<"venv">>] ++ WithoutPip ++ [<<"--">>, Venv], Settings).
+%%% Making and filling it: in a program of its own, which takes the lock of the environment
 
-%%% Filling it
-
-install(Venv, Wanted, Settings) ->
-    case {py_requirements:is_empty(Wanted), Wanted} of
-        {true, _} ->
-            ok;
-        {false, {file, File, _}} ->
-            run_installer(Venv, File, Settings);
-        {false, {specs, Specs}} ->
-            %% In a file none of them can be taken for an option of the installer.
-            File = filename:join(Venv, ?STAMP "-requirements.txt"),
-            Result = in_order([
-                fun() -> write(File, [[Spec, $\n] || Spec <- Specs]) end,
-                fun() -> run_installer(Venv, File, Settings) end
-            ]),
-            _ = file:delete(File),
-            Result
-    end.
-
-run_installer(Venv, File, #{installer := pip, extra_args := Extra} = Settings) ->
-    Args = [<<"-m">>, <<"pip">>, <<"install">>, <<"--disable-pip-version-check">>, <<"--no-input">>],
-    run(exe(Venv), Args ++ Extra ++ [<<"-r">>, File], Settings);
-run_installer(Venv, File, #{installer := {uv, Uv}, extra_args := Extra} = Settings) ->
-    Args = [<<"pip">>, <<"install">>, <<"--python">>, exe(Venv)],
-    run(Uv, Args ++ Extra ++ [<<"-r">>, File], Settings).
-
--spec run(path(), [binary()], settings()) -> ok | {error, py_error:reason()}.
-run(Program, Args, #{timeout := Timeout}) ->
+make(Venv, Python, Wanted, Stamp, Installer, #{timeout := Timeout, extra_args := Extra}) ->
+    {Kind, File, Specs} = what(Wanted),
+    Plan = [
+        {venv, Venv},
+        {python, Python},
+        {installer, Installer},
+        {kind, Kind},
+        {file, File},
+        {specs, Specs},
+        {extra, Extra},
+        {stamp, Stamp},
+        {seconds, Timeout}
+    ],
+    Script = filename:join([py_runtime:priv_dir(), "python", "erlang", "_ensure.py"]),
     Clean = ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER"],
     Options = #{
-        timeout => Timeout,
+        %% The program keeps the time of each step by itself, and waits for the lock before.
+        timeout => most(Timeout),
         env => [{Name, false} || Name <- Clean],
-        kill => fun(OsPid) -> python(<<"kill_group">>, [OsPid]) end
+        input => [json(Plan), $\n]
     },
-    case py_command:run(Program, Args, Options) of
-        {ok, _Output} ->
-            ok;
-        {error, timeout} ->
-            {error, timeout};
-        {error, {posix, Code}} ->
-            bad("~ts cannot be run: ~ts", [Program, file:format_error(Code)]);
-        {error, {exit_status, Status, Output}} ->
-            Command = lists:join($\s, [Program | lists:map(fun without_password/1, Args)]),
-            bad("~ts ended with status ~b:~n~ts", [Command, Status, tail(Output)])
+    case py_command:run(Python, ["-I", "-S", Script], Options) of
+        {ok, _} -> ok;
+        {error, timeout} -> {error, timeout};
+        {error, {posix, Code}} -> bad("~ts cannot be run: ~ts", [Python, file:format_error(Code)]);
+        {error, {exit_status, 4, _}} -> {error, timeout};
+        {error, {exit_status, 3, Said}} -> bad("~ts", [sentence(Said)]);
+        {error, {exit_status, Status, Said}} ->
+            bad("~ts ~ts ended with status ~b:~n~ts", [Python, Script, Status, py_command:last_words(Said)])
     end.
 
-%% The error goes into logs: of `https://name:password@host' the part before the host is left out, as pip does.
-without_password(Arg) ->
-    re:replace(Arg, "://[^/\\s]*@", "://****@", [global, {return, binary}]).
+%% For the lock, pip's or uv's making of it, and the filling.
+most(infinity) -> infinity;
+most(Timeout) -> 3 * Timeout + ?SLACK.
 
-tail(Output) ->
-    Text =
-        case unicode:characters_to_binary(Output) of
-            Valid when is_binary(Valid) -> Valid;
-            _ -> unicode:characters_to_binary(Output, latin1)
-        end,
-    Trimmed = string:trim(Text),
-    string:slice(Trimmed, max(0, string:length(Trimmed) - ?TAIL)).
+what({file, File, _}) -> {<<"file">>, File, []};
+what({project, File, _}) -> {<<"project">>, File, []};
+what({specs, []}) -> {<<"none">>, <<>>, []};
+what({specs, Specs}) -> {<<"specs">>, <<>>, Specs}.
+
+sentence(Said) ->
+    py_command:last_words(lists:last(binary:split(Said, <<0>>, [global]))).
+
+%% Texts, lists of texts and a time: `json' came with OTP 27.
+json([{_, _} | _] = Plan) ->
+    [${, lists:join($,, [[json(atom_to_binary(Name)), $:, json(Name, Value)] || {Name, Value} <- Plan]), $}];
+json(Text) when is_binary(Text) ->
+    [$", [escaped(Char) || <<Char>> <= Text], $"];
+json(Texts) when is_list(Texts) ->
+    [$[, lists:join($,, [json(Text) || Text <- Texts]), $]].
+
+json(seconds, infinity) -> "null";
+json(seconds, Timeout) -> io_lib:format("~.3f", [Timeout / 1000]);
+json(_Name, Value) -> json(Value).
+
+escaped(Char) when Char < 32; Char =:= $"; Char =:= $\\ -> io_lib:format("\\u~4.16.0b", [Char]);
+escaped(Char) -> Char.
+
+%%% Which installer
+
+%% Its path, or nothing for pip.
+installer(_Python, {specs, []}, _Settings) ->
+    {ok, <<>>};
+installer(_Python, _Wanted, #{installer := pip}) ->
+    {ok, <<>>};
+installer(Python, _Wanted, #{installer := uv}) ->
+    case py_uv:find([Python]) of
+        {ok, Uv} -> {ok, Uv};
+        {error, Why} -> bad("the installer is uv: ~ts", [Why])
+    end;
+installer(Python, _Wanted, #{installer := auto, extra_args := Extra}) ->
+    %% Who installs without the network gets no uv from there.
+    Offline = lists:member(<<"--no-index">>, Extra) orelse lists:member(<<"--offline">>, Extra) orelse is_offline(),
+    case Offline of
+        true -> known_or_pip();
+        false -> found_or_pip(py_uv:find([Python]))
+    end.
+
+is_offline() -> lists:any(fun(Name) -> os:getenv(Name, "") =/= "" end, ["UV_OFFLINE", "PIP_NO_INDEX"]).
+
+known_or_pip() ->
+    case py_uv:known() of
+        {ok, Uv} -> {ok, Uv};
+        none -> {ok, <<>>}
+    end.
+
+found_or_pip({ok, Uv}) ->
+    {ok, Uv};
+found_or_pip({error, Why}) ->
+    ?LOG_NOTICE("erlang_python: pip installs, since ~ts", [Why]),
+    {ok, <<>>}.
 
 %%% Arguments
 
 -spec settings(term()) -> {ok, settings()} | {error, {bad_argument, binary()}}.
 settings(Options) when is_map(Options) ->
     case py_options:check(venv, Options) of
-        {ok, #{installer := Which, timeout := Timeout} = Checked} ->
-            case installer(Which) of
-                {ok, Program} ->
-                    Extra = maps:get(extra_args, Checked, []),
-                    {ok, #{installer => Program, timeout => Timeout, extra_args => Extra}};
-                {error, _} = Error ->
-                    Error
-            end;
+        {ok, #{installer := Installer, timeout := Timeout} = Checked} ->
+            Extra = maps:get(extra_args, Checked, []),
+            {ok, #{installer => Installer, timeout => Timeout, extra_args => Extra}};
         {error, _} = Error ->
             Error
     end;
 settings(Options) ->
     bad("the options must be a map, got ~tP", [Options, 10]).
-
-installer(Which) when Which =:= auto; Which =:= uv ->
-    case os:find_executable("uv") of
-        false when Which =:= auto -> {ok, pip};
-        false -> bad("installer is uv, and there is no uv on the PATH", []);
-        Uv -> {ok, {uv, Uv}}
-    end;
-installer(Other) ->
-    {ok, Other}.
 
 absolute(Path) ->
     case py_text:one(Path) of
@@ -281,12 +276,6 @@ optional(Text) when is_binary(Text) -> Text.
 exe(Venv) -> filename:join([Venv, "bin", "python"]).
 
 is_file(Path) -> filelib:is_regular(Path).
-
-write(File, Text) ->
-    case file:write_file(File, Text) of
-        ok -> ok;
-        {error, Code} -> bad("~ts cannot be written: ~ts", [File, file:format_error(Code)])
-    end.
 
 -spec bad(io:format(), [term()]) -> {error, {bad_argument, binary()}}.
 bad(Format, Args) ->

@@ -29,9 +29,24 @@
     ensure_gives_the_installers_words_when_it_fails/1,
     ensure_stops_the_installer_at_its_deadline/1,
     ensure_at_once_from_many_processes_installs_once/1,
+    ensure_takes_a_tagged_file/1,
+    ensure_takes_what_is_locked_for_a_project/1,
+    ensure_takes_a_pylock/1,
+    ensure_takes_the_dependencies_of_a_project_without_a_lock/1,
+    ensure_on_several_nodes_at_once_is_one_after_another/1,
+    ensure_that_is_interrupted_leaves_no_process_and_is_made_again/1,
+    ensure_reads_a_private_index_by_the_environment/1,
+    uv_is_fetched_from_an_index/1,
+    a_wheel_of_uv_with_another_digest_is_refused/1,
+    a_python_that_is_missing_is_installed_from_a_mirror/1,
     a_requirement_cannot_be_an_option/1,
     bad_arguments_are_refused/1,
     numpy_from_the_package_index_imports_and_works/1
+]).
+
+-define(VARIABLES, [
+    "PATH", "XDG_CACHE_HOME", "UV_DEFAULT_INDEX", "UV_OFFLINE", "PIP_INDEX_URL", "PIP_NO_INDEX", "PIP_FIND_LINKS",
+    "UV_PYTHON_INSTALL_MIRROR", "UV_PYTHON_DOWNLOADS_JSON_URL", "PYENV_ROOT"
 ]).
 
 all() ->
@@ -58,6 +73,16 @@ all() ->
         ensure_gives_the_installers_words_when_it_fails,
         ensure_stops_the_installer_at_its_deadline,
         ensure_at_once_from_many_processes_installs_once,
+        ensure_takes_a_tagged_file,
+        ensure_takes_what_is_locked_for_a_project,
+        ensure_takes_a_pylock,
+        ensure_takes_the_dependencies_of_a_project_without_a_lock,
+        ensure_on_several_nodes_at_once_is_one_after_another,
+        ensure_that_is_interrupted_leaves_no_process_and_is_made_again,
+        ensure_reads_a_private_index_by_the_environment,
+        uv_is_fetched_from_an_index,
+        a_wheel_of_uv_with_another_digest_is_refused,
+        a_python_that_is_missing_is_installed_from_a_mirror,
         a_requirement_cannot_be_an_option,
         bad_arguments_are_refused,
         numpy_from_the_package_index_imports_and_works
@@ -89,9 +114,18 @@ init_per_testcase(Case, Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Case)),
     ok = filelib:ensure_path(Dir),
     {ok, Path} = sys_path(),
-    [{dir, Dir}, {path_before, Path} | Config].
+    Saved = [{Name, os:getenv(Name)} || Name <- ?VARIABLES],
+    os:putenv("XDG_CACHE_HOME", filename:join(proplists:get_value(priv_dir, Config), "cache")),
+    [{dir, Dir}, {path_before, Path}, {saved, Saved} | Config].
 
 end_per_testcase(_Case, Config) ->
+    [
+        case Value of
+            false -> os:unsetenv(Name);
+            _ -> os:putenv(Name, Value)
+        end
+     || {Name, Value} <- proplists:get_value(saved, Config)
+    ],
     ok = py_venv:deactivate_venv(),
     _ = py:call(sys, 'modules.pop', [<<"venv_probe">>, none]),
     _ = py:call(sys, 'modules.pop', [<<"tinypkg">>, none]),
@@ -292,6 +326,160 @@ ensure_at_once_from_many_processes_installs_once(Config) ->
     ],
     ?assertEqual({ok, 42}, py:call(tinypkg, value, [])).
 
+ensure_takes_a_tagged_file(Config) ->
+    File = in(Config, "requirements.txt"),
+    ok = file:write_file(File, "tinypkg\n"),
+    ?assertEqual(ok, py_venv:ensure_venv(venv(Config), {requirements, File}, options(Config))),
+    ?assertEqual({ok, 42}, py:call(tinypkg, value, [])),
+    refused("cannot be read", py_venv:ensure_venv(venv(Config), {requirements, <<"/no/such/file">>}, #{})),
+    refused("must be", py_venv:ensure_venv(venv(Config), {requirements, [<<"a">>]}, #{})).
+
+%% The lock names 1.0 of a package of which the index has 2.0 by now.
+ensure_takes_what_is_locked_for_a_project(Config) ->
+    with_uv(fun(Uv) ->
+        Url = index(Config, "", #{<<"tinypkg">> => [{<<"1.0">>, 42}]}),
+        Project = project(Config),
+        os:putenv("UV_DEFAULT_INDEX", Url),
+        {ok, _} = py_command:run(Uv, ["lock", "--project", filename:dirname(Project)], #{timeout => 60_000}),
+        Url = index(Config, "", #{<<"tinypkg">> => [{<<"1.0">>, 42}, {<<"2.0">>, 43}]}),
+        ?assertEqual(ok, py_venv:ensure_venv(venv(Config), {pyproject, Project}, #{installer => uv})),
+        ?assertEqual({ok, 42}, py:call(tinypkg, value, [])),
+        %% Nothing has changed, so nothing is asked.
+        os:putenv("PATH", ""),
+        os:putenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple"),
+        ?assertEqual(ok, py_venv:ensure_venv(venv(Config), {pyproject, Project}, #{installer => uv})),
+        refused("is read by uv", py_venv:ensure_venv(in(Config, "other"), {pyproject, Project}, #{installer => pip}))
+    end).
+
+ensure_takes_a_pylock(Config) ->
+    with_uv(fun(Uv) ->
+        os:putenv("UV_DEFAULT_INDEX", index(Config, "", #{<<"tinypkg">> => [{<<"1.0">>, 42}]})),
+        Project = project(Config),
+        Lock = filename:join(filename:dirname(Project), "pylock.toml"),
+        {ok, _} = py_command:run(Uv, ["pip", "compile", "--format", "pylock.toml", "-o", Lock, Project], #{timeout => 60_000}),
+        ?assertEqual(ok, py_venv:ensure_venv(venv(Config), {pyproject, Project}, #{installer => uv})),
+        ?assertEqual({ok, 42}, py:call(tinypkg, value, []))
+    end).
+
+ensure_takes_the_dependencies_of_a_project_without_a_lock(Config) ->
+    Project = project(Config),
+    Pip = (options(Config))#{installer => pip},
+    ?assertEqual(ok, py_venv:ensure_venv(venv(Config), {pyproject, Project}, Pip)),
+    ?assertEqual({ok, 42}, py:call(tinypkg, value, [])),
+    refused("is not named pyproject.toml", py_venv:ensure_venv(venv(Config), {pyproject, in(Config, "x.toml")}, Pip)),
+    refused("cannot be read", py_venv:ensure_venv(venv(Config), {pyproject, in(Config, "pyproject.toml")}, Pip)),
+    ok = file:write_file(Project, "[project\n"),
+    refused("TOMLDecodeError", py_venv:ensure_venv(venv(Config), {pyproject, Project}, Pip)).
+
+ensure_on_several_nodes_at_once_is_one_after_another(Config) ->
+    Venv = venv(Config),
+    Log = in(Config, "log"),
+    fake_uv(Config, ["echo begin >> ", Log, "\nsleep 0.3\necho end >> ", Log, "\n"]),
+    Peers = [py_test:peer([]) || _ <- [1, 2]],
+    [{ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python], 60_000) || Peer <- Peers],
+    Self = self(),
+    Ensure = fun(Run) -> spawn_link(fun() -> Self ! {self(), Run(py, ensure_venv, [Venv, [<<"tinypkg">>], #{}])} end) end,
+    Runs = [fun(M, F, A) -> peer:call(Peer, M, F, A, 60_000) end || Peer <- Peers] ++ [fun erlang:apply/3],
+    [?assertEqual({Pid, ok}, receive {Pid, _} = Answer -> Answer end) || Pid <- [Ensure(Run) || Run <- Runs]],
+    [ok = peer:stop(Peer) || Peer <- Peers],
+    ?assertEqual({ok, <<"begin\nend\n">>}, file:read_file(Log)).
+
+ensure_that_is_interrupted_leaves_no_process_and_is_made_again(Config) ->
+    Venv = venv(Config),
+    Begun = in(Config, "begun"),
+    %% A descendant in a session of its own.
+    fake_uv(Config, ["setsid sleep 600 &\necho $! > ", Begun, ".new\nmv ", Begun, ".new ", Begun, "\nwait\n"]),
+    {Pid, Monitor} = spawn_monitor(fun() -> py_venv:ensure_venv(Venv, [<<"tinypkg">>]) end),
+    py_test:eventually(fun() -> filelib:is_file(Begun) end),
+    {ok, Number} = file:read_file(Begun),
+    Proc = "/proc/" ++ string:trim(binary_to_list(Number)),
+    ?assert(filelib:is_file(Proc)),
+    ok = file:write_file(filename:join(Venv, "half.txt"), ""),
+    exit(Pid, kill),
+    receive {'DOWN', Monitor, process, Pid, killed} -> ok end,
+    py_test:eventually(fun() -> not filelib:is_file(Proc) end),
+    ok = file:delete(Begun),
+    fake_uv(Config, ["touch ", Begun, "\n"]),
+    ?assertEqual(ok, py_venv:ensure_venv(Venv, [<<"tinypkg">>])),
+    ?assert(filelib:is_file(Begun)),
+    %% Made anew, and not filled up.
+    ?assertNot(filelib:is_file(filename:join(Venv, "half.txt"))).
+
+ensure_reads_a_private_index_by_the_environment(Config) ->
+    "http://" ++ Rest = index(Config, "me:s3cret", #{<<"tinypkg">> => [{<<"1.0">>, 42}]}),
+    Pip = #{installer => pip},
+    os:unsetenv("PIP_FIND_LINKS"),
+    os:putenv("PIP_INDEX_URL", "http://" ++ Rest),
+    {error, {bad_argument, _}} = py_venv:ensure_venv(venv(Config), [<<"tinypkg">>], Pip),
+    os:putenv("PIP_INDEX_URL", "http://me:s3cret@" ++ Rest),
+    ?assertEqual(ok, py_venv:ensure_venv(venv(Config), [<<"tinypkg">>], Pip)),
+    ?assertEqual({ok, 42}, py:call(tinypkg, value, [])).
+
+uv_is_fetched_from_an_index(Config) ->
+    "http://" ++ Rest = index(Config, "me:s3cret", #{}),
+    ok = uv_wheel(Config, good),
+    without_uv(Config),
+    os:putenv("UV_DEFAULT_INDEX", "http://" ++ Rest),
+    {error, Refused} = py_uv:find([proplists:get_value(python, Config)]),
+    ?assertNotEqual(nomatch, string:find(Refused, "401")),
+    os:putenv("UV_DEFAULT_INDEX", "http://me:s3cret@" ++ Rest),
+    {ok, Uv} = py_uv:find([proplists:get_value(python, Config)]),
+    ?assertEqual({ok, <<"fetched\n">>}, py_command:run(Uv, [], #{timeout => 10_000})),
+    ?assertEqual({ok, Uv}, py_uv:known()).
+
+a_wheel_of_uv_with_another_digest_is_refused(Config) ->
+    Url = index(Config, "", #{}),
+    ok = uv_wheel(Config, bad),
+    without_uv(Config),
+    os:putenv("UV_DEFAULT_INDEX", Url),
+    {error, Why} = py_uv:find([proplists:get_value(python, Config)]),
+    ?assertNotEqual(nomatch, string:find(Why, "does not have the digest")),
+    ?assertEqual(none, py_uv:known()).
+
+%% The Python of this node, packed as python-build-standalone packs its own.
+a_python_that_is_missing_is_installed_from_a_mirror(Config) ->
+    #{prefix := Prefix, version := {3, Minor}, free_threaded := Free} = py_runtime:python(),
+    case {Free, filename:dirname(filename:dirname(Prefix))} of
+        {false, _} when Prefix =/= <<"/usr">> ->
+            with_uv(fun(Uv) -> install_from_mirror(Config, Uv, Prefix, integer_to_list(Minor)) end);
+        _ ->
+            {skip, "the Python of this node can't be packed"}
+    end.
+
+install_from_mirror(Config, Uv, Prefix, Minor) ->
+    Name = "20260101/cpython-3." ++ Minor ++ ".99+20260101-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz",
+    Archive = in(Config, "mirror/" ++ Name),
+    ok = filelib:ensure_dir(Archive),
+    {ok, _} = py_command:run("/bin/tar", [
+        "--use-compress-program=gzip -1", "-cf", Archive, "--exclude=test", "--exclude=__pycache__", "--exclude=*.a",
+        "--exclude=site-packages", "--exclude=idlelib", "--transform=s,^[.],python,",
+        "-C", Prefix, "./bin", "./lib"
+    ], #{timeout => 120_000}),
+    Releases = "https://github.com/astral-sh/python-build-standalone/releases/download/",
+    Json = in(Config, "downloads.json"),
+    ok = file:write_file(Json, [
+        "{\"cpython-3.", Minor, ".99-linux-x86_64-gnu\": {\"name\": \"cpython\", \"arch\": {\"family\": \"x86_64\", "
+        "\"variant\": null}, \"os\": \"linux\", \"libc\": \"gnu\", \"major\": 3, \"minor\": ", Minor, ", \"patch\": 99, "
+        "\"prerelease\": \"\", \"url\": \"", Releases, string:replace(Name, "+", "%2B"), "\", \"sha256\": null, "
+        "\"variant\": null, \"build\": \"20260101\"}}"
+    ]),
+    os:putenv("UV_PYTHON_INSTALL_MIRROR", "file://" ++ in(Config, "mirror")),
+    os:putenv("UV_PYTHON_DOWNLOADS_JSON_URL", Json),
+    Empty = in(Config, "empty"),
+    ok = filelib:ensure_path(Empty),
+    ok = file:make_symlink(Uv, filename:join(Empty, "uv")),
+    os:putenv("PATH", Empty),
+    os:putenv("PYENV_ROOT", Empty),
+    os:putenv("XDG_CACHE_HOME", in(Config, "cache")),
+    Version = list_to_binary("3." ++ Minor),
+    {ok, #{executable := Exe, chosen := Why}} = py_python:find(#{python => Version}, py_runtime:priv_dir()),
+    ?assertNotEqual(nomatch, string:find(Why, "installed by uv")),
+    ?assertNotEqual(nomatch, string:find(Exe, in(Config, "cache"))),
+    %% The next start finds it.
+    os:putenv("UV_PYTHON_INSTALL_MIRROR", "file:///nowhere"),
+    {ok, #{libpython := Lib}} = py_python:find(#{python => Version}, py_runtime:priv_dir()),
+    ?assertNotEqual(nomatch, string:find(Lib, in(Config, "cache"))).
+
 a_requirement_cannot_be_an_option(Config) ->
     [
         refused("is refused", py_venv:ensure_venv(venv(Config), [Requirement], options(Config)))
@@ -338,6 +526,49 @@ numpy_from_the_package_index_imports_and_works(Config) ->
     end.
 
 %%% What the tests need
+
+%% The real one; it is fetched once, if it is not on the PATH.
+with_uv(Fun) ->
+    case py_uv:find([Exe || {ok, #{<<"executable">> := Exe}} <- [py:call('erlang._venv', running, [])]]) of
+        {ok, Uv} -> Fun(Uv);
+        {error, Why} -> {skip, unicode:characters_to_list(Why)}
+    end.
+
+%% First on the PATH. What it is asked to do does not matter.
+fake_uv(Config, Text) ->
+    Uv = in(Config, "bin/uv"),
+    ok = filelib:ensure_dir(Uv),
+    ok = file:write_file(Uv, ["#!/bin/sh\n", Text]),
+    ok = file:change_mode(Uv, 8#755),
+    os:putenv("PATH", filename:dirname(Uv) ++ ":" ++ os:getenv("PATH")).
+
+without_uv(Config) ->
+    os:putenv("PATH", in(Config, "nothing")),
+    os:putenv("XDG_CACHE_HOME", in(Config, "cache")).
+
+project(Config) ->
+    File = in(Config, "project/pyproject.toml"),
+    ok = filelib:ensure_dir(File),
+    ok = file:write_file(File, [
+        "[project]\nname = 'shop'\nversion = '1'\nrequires-python = '>=3.11'\ndependencies = ['tinypkg']\n"
+    ]),
+    File.
+
+%% A package index of wheels, served by this node; the same server for all indexes of a case.
+index(Config, Password, Packages) ->
+    Root = in(Config, "index"),
+    ok = filelib:ensure_path(filename:join(Root, "simple")),
+    ok = py:exec(wheel_maker()),
+    [
+        {ok, _} = py:call('__main__', add_to_index, [bin(Root), Name, Version, Value])
+     || {Name, Versions} <- maps:to_list(Packages), {Version, Value} <- Versions
+    ],
+    {ok, Port} = py:call('__main__', serve_index, [bin(Root), bin(Password)]),
+    "http://127.0.0.1:" ++ integer_to_list(Port) ++ "/simple".
+
+uv_wheel(Config, Digest) ->
+    {ok, none} = py:call('__main__', make_uv_wheel, [bin(in(Config, "index")), Digest =:= good]),
+    ok.
 
 venv(Config) -> in(Config, "venv").
 
@@ -390,6 +621,48 @@ wheel_maker() ->
         "            wheel.writestr(file, text)\n"
         "        wheel.writestr(f'{info}/RECORD', record)\n"
         "    return path\n"
+        "def add_link(root, name, path):\n"
+        "    import hashlib, os\n"
+        "    with open(path, 'rb') as wheel:\n"
+        "        digest = hashlib.sha256(wheel.read()).hexdigest()\n"
+        "    page = f'{root}/simple/{name}'\n"
+        "    os.makedirs(page, exist_ok=True)\n"
+        "    file = os.path.basename(path)\n"
+        "    with open(f'{page}/index.html', 'a') as links:\n"
+        "        links.write(f'<a href=\"../../{file}#sha256={digest}\">{file}</a><br>\\n')\n"
+        "def add_to_index(root, name, version, value):\n"
+        "    import os\n"
+        "    if not os.path.exists(f'{root}/{name}-{version}-py3-none-any.whl'):\n"
+        "        add_link(root, name, make_wheel(root, name, version, value))\n"
+        "def make_uv_wheel(root, good):\n"
+        "    import platform, zipfile\n"
+        "    for version in ('0.9.9', '0.10.1'):\n"
+        "        path = f'{root}/uv-{version}-py3-none-manylinux_2_17_{platform.machine()}.whl'\n"
+        "        with zipfile.ZipFile(path, 'w') as wheel:\n"
+        "            said = 'fetched' if version == '0.10.1' else 'old'\n"
+        "            wheel.writestr(f'uv-{version}.data/scripts/uv', f'#!/bin/sh\\necho {said}\\n')\n"
+        "        add_link(root, 'uv', path)\n"
+        "        if not good:\n"
+        "            with open(path, 'ab') as wheel:\n"
+        "                wheel.write(b'more')\n"
+        "def serve_index(root, password):\n"
+        "    import base64, functools, http.server, threading\n"
+        "    wanted = password and 'Basic ' + base64.b64encode(password.encode()).decode()\n"
+        "    class Handler(http.server.SimpleHTTPRequestHandler):\n"
+        "        def do_GET(self):\n"
+        "            if wanted and self.headers.get('Authorization') != wanted:\n"
+        "                self.send_error(401)\n"
+        "            else:\n"
+        "                super().do_GET()\n"
+        "        def log_message(self, *_):\n"
+        "            pass\n"
+        "    import sys\n"
+        "    servers = sys.__dict__.setdefault('py_venv_indexes', {})\n"
+        "    if root not in servers:\n"
+        "        handler = functools.partial(Handler, directory=root)\n"
+        "        servers[root] = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)\n"
+        "        threading.Thread(target=servers[root].serve_forever, daemon=True).start()\n"
+        "    return servers[root].server_address[1]\n"
     >>.
 
 refused(Part, {error, {bad_argument, Sentence} = Reason}) ->

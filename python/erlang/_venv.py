@@ -7,7 +7,6 @@ whose text is a sentence for the user.
 from __future__ import annotations
 
 import os
-import signal
 import site
 import sys
 import threading
@@ -98,15 +97,6 @@ def running() -> dict[str, str]:
         if os.path.isfile(name) and not _is_venv(os.path.dirname(os.path.dirname(name))):
             return {"executable": name, "version": _VERSION}
     raise ValueError(f"the executable of the running Python is not at {names[0]}")
-
-
-def kill_group(pid: int) -> None:
-    """End a program that ran past its deadline, with all it started."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        # It ended by itself meanwhile.
-        return
 
 
 def _enter(path: str, site_packages: str) -> _Active:
