@@ -38,7 +38,9 @@
     ensure_reads_a_private_index_by_the_environment/1,
     uv_is_fetched_from_an_index/1,
     a_wheel_of_uv_with_another_digest_is_refused/1,
+    ensure_ends_with_a_node_that_is_killed/1,
     a_python_that_is_missing_is_installed_from_a_mirror/1,
+    a_python_with_packages_is_bundled_for_a_release/1,
     a_requirement_cannot_be_an_option/1,
     bad_arguments_are_refused/1,
     numpy_from_the_package_index_imports_and_works/1
@@ -82,7 +84,9 @@ all() ->
         ensure_reads_a_private_index_by_the_environment,
         uv_is_fetched_from_an_index,
         a_wheel_of_uv_with_another_digest_is_refused,
+        ensure_ends_with_a_node_that_is_killed,
         a_python_that_is_missing_is_installed_from_a_mirror,
+        a_python_with_packages_is_bundled_for_a_release,
         a_requirement_cannot_be_an_option,
         bad_arguments_are_refused,
         numpy_from_the_package_index_imports_and_works
@@ -436,17 +440,81 @@ a_wheel_of_uv_with_another_digest_is_refused(Config) ->
     ?assertNotEqual(nomatch, string:find(Why, "does not have the digest")),
     ?assertEqual(none, py_uv:known()).
 
-%% The Python of this node, packed as python-build-standalone packs its own.
+%% The next node does not wait for what the killed one has left, since nothing is left.
+ensure_ends_with_a_node_that_is_killed(Config) ->
+    Venv = venv(Config),
+    Begun = in(Config, "begun"),
+    fake_uv(Config, ["setsid sleep 600 &\necho $! > ", Begun, ".new\nmv ", Begun, ".new ", Begun, "\nwait\n"]),
+    Peer = py_test:peer([]),
+    true = unlink(Peer),
+    {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python], 60_000),
+    _ = peer:cast(Peer, py, ensure_venv, [Venv, [<<"tinypkg">>]]),
+    py_test:eventually(fun() -> filelib:is_file(Begun) end),
+    {ok, Number} = file:read_file(Begun),
+    {ok, _} = py_command:run("/bin/kill", ["-KILL", peer:call(Peer, os, getpid, [])], #{timeout => 10_000}),
+    py_test:eventually(fun() -> not filelib:is_file("/proc/" ++ string:trim(binary_to_list(Number))) end),
+    fake_uv(Config, []),
+    ?assertEqual(ok, py_venv:ensure_venv(Venv, [<<"tinypkg">>])).
+
 a_python_that_is_missing_is_installed_from_a_mirror(Config) ->
+    with_mirror(Config, fun(_Uv, Version) ->
+        os:putenv("PYENV_ROOT", in(Config, "empty")),
+        os:putenv("XDG_CACHE_HOME", in(Config, "cache")),
+        {ok, #{executable := Exe, chosen := Why}} = py_python:find(#{python => Version}, py_runtime:priv_dir()),
+        ?assertNotEqual(nomatch, string:find(Why, "installed by uv")),
+        ?assertNotEqual(nomatch, string:find(Exe, in(Config, "cache"))),
+        %% The next start finds it.
+        os:putenv("UV_PYTHON_INSTALL_MIRROR", "file:///nowhere"),
+        {ok, #{libpython := Lib}} = py_python:find(#{python => Version}, py_runtime:priv_dir()),
+        ?assertNotEqual(nomatch, string:find(Lib, in(Config, "cache")))
+    end).
+
+a_python_with_packages_is_bundled_for_a_release(Config) ->
+    with_mirror(Config, fun(Uv, Version) ->
+        os:putenv("PATH", filename:dirname(Uv) ++ ":/usr/bin:/bin"),
+        os:putenv("UV_DEFAULT_INDEX", index(Config, "", #{<<"tinypkg">> => [{<<"1.0">>, 42}]})),
+        Project = project(Config),
+        Python = proplists:get_value(python, Config),
+        Lock = ["lock", "--python", Python, "--project", filename:dirname(Project)],
+        {ok, _} = py_command:run(Uv, Lock, #{timeout => 60_000}),
+        os:putenv("UV_DEFAULT_INDEX", index(Config, "", #{<<"tinypkg">> => [{<<"1.0">>, 42}, {<<"2.0">>, 43}]})),
+        Made = in(Config, "python"),
+        Script = filename:join(py_test:root(), "scripts/bundle_python.sh"),
+        Args = [Script, Made, Version, Project],
+        ?assertMatch({ok, _}, py_command:run("/bin/sh", Args, #{timeout => 120_000})),
+        %% Its second run takes the place of the first, and another directory is left alone.
+        ?assertMatch({ok, _}, py_command:run("/bin/sh", Args, #{timeout => 120_000})),
+        {error, {exit_status, 1, Said}} = py_command:run("/bin/sh", [Script, in(Config, "index"), Version], #{timeout => 60_000}),
+        ?assertNotEqual(nomatch, string:find(Said, "was not made by this script")),
+        Moved = in(Config, "release/python"),
+        ok = filelib:ensure_dir(Moved),
+        ok = file:rename(Made, Moved),
+        Peer = py_test:peer([{python, Moved}]),
+        {ok, _} = peer:call(Peer, application, ensure_all_started, [erlang_python], 60_000),
+        ?assertEqual({ok, 42}, peer:call(Peer, py, call, [tinypkg, value, []])),
+        ?assertEqual({ok, bin(Moved)}, peer:call(Peer, py, eval, ["__import__('sys').prefix"])),
+        ok = peer:stop(Peer)
+    end).
+
+%% The Python of this node, packed as python-build-standalone packs its own, where uv looks for one.
+with_mirror(Config, Fun) ->
     #{prefix := Prefix, version := {3, Minor}, free_threaded := Free} = py_runtime:python(),
-    case {Free, filename:dirname(filename:dirname(Prefix))} of
-        {false, _} when Prefix =/= <<"/usr">> ->
-            with_uv(fun(Uv) -> install_from_mirror(Config, Uv, Prefix, integer_to_list(Minor)) end);
-        _ ->
-            {skip, "the Python of this node can't be packed"}
+    case Prefix =:= <<"/usr">> orelse Free of
+        true ->
+            {skip, "the Python of this node can't be packed"};
+        false ->
+            with_uv(fun(Uv) ->
+                ok = mirror(Config, Prefix, integer_to_list(Minor)),
+                %% No other Python is on the PATH.
+                Empty = in(Config, "empty"),
+                ok = filelib:ensure_path(Empty),
+                ok = file:make_symlink(Uv, filename:join(Empty, "uv")),
+                os:putenv("PATH", Empty),
+                Fun(filename:join(Empty, "uv"), list_to_binary("3." ++ integer_to_list(Minor)))
+            end)
     end.
 
-install_from_mirror(Config, Uv, Prefix, Minor) ->
+mirror(Config, Prefix, Minor) ->
     Name = "20260101/cpython-3." ++ Minor ++ ".99+20260101-x86_64-unknown-linux-gnu-install_only_stripped.tar.gz",
     Archive = in(Config, "mirror/" ++ Name),
     ok = filelib:ensure_dir(Archive),
@@ -465,20 +533,7 @@ install_from_mirror(Config, Uv, Prefix, Minor) ->
     ]),
     os:putenv("UV_PYTHON_INSTALL_MIRROR", "file://" ++ in(Config, "mirror")),
     os:putenv("UV_PYTHON_DOWNLOADS_JSON_URL", Json),
-    Empty = in(Config, "empty"),
-    ok = filelib:ensure_path(Empty),
-    ok = file:make_symlink(Uv, filename:join(Empty, "uv")),
-    os:putenv("PATH", Empty),
-    os:putenv("PYENV_ROOT", Empty),
-    os:putenv("XDG_CACHE_HOME", in(Config, "cache")),
-    Version = list_to_binary("3." ++ Minor),
-    {ok, #{executable := Exe, chosen := Why}} = py_python:find(#{python => Version}, py_runtime:priv_dir()),
-    ?assertNotEqual(nomatch, string:find(Why, "installed by uv")),
-    ?assertNotEqual(nomatch, string:find(Exe, in(Config, "cache"))),
-    %% The next start finds it.
-    os:putenv("UV_PYTHON_INSTALL_MIRROR", "file:///nowhere"),
-    {ok, #{libpython := Lib}} = py_python:find(#{python => Version}, py_runtime:priv_dir()),
-    ?assertNotEqual(nomatch, string:find(Lib, in(Config, "cache"))).
+    ok.
 
 a_requirement_cannot_be_an_option(Config) ->
     [
