@@ -6,8 +6,9 @@
 #   sh test/install/run.sh [PART…]     the parts are: erlang elixir python releases odd (all); ./dev takes them from
 #                                      $DEV_INSTALL_PARTS
 #
-# $PYTHON is the Python to use (the system's, which every user may run). An archive is that of ./dev artefacts if there
-# is one for this version, else made of what the first part has built.
+# $PYTHON is the Python to use (the system's, which every user may run). An archive is that of the directory
+# $DEV_ARCHIVES, and then nothing is built from source first; or of ./dev artefacts, if there is one for this version; or
+# it is made of what was built.
 
 set -u
 
@@ -101,7 +102,7 @@ erlang_project() {
     {release, {hello, "0.1.0"}, [hello, sasl]},
     {sys_config_src, "config/sys.config.src"},
     {vm_args, "config/vm.args"},
-    {overlay, [{copy, "venv", "."}]}
+    {overlay, [{copy, "venv", "venv"}]}
 ]}.
 {escript_incl_apps, [erlang_python]}.
 {escript_main_app, hello}.
@@ -228,7 +229,9 @@ the_second_time_is_quick() {
 make_archive_and_checksum() {
     mkdir -p archives
     archive=$(wanted_archive)
-    if [ -n "$(find "$project/dist/$archive" -newer "$project/Cargo.toml" 2>/dev/null)" ]; then
+    if [ -n "${DEV_ARCHIVES:-}" ]; then
+        cp "$DEV_ARCHIVES/$archive" archives/
+    elif [ -n "$(find "$project/dist/$archive" -newer "$project/Cargo.toml" 2>/dev/null)" ]; then
         cp "$project/dist/$archive" archives/
     else
         tar -czf "archives/$archive" -C erl-source/_build/default/lib/erlang_python priv
@@ -236,6 +239,7 @@ make_archive_and_checksum() {
     (cd archives && sha256sum "$archive") >with-archive/checksums.txt
     (cd with-archive && git add checksums.txt && git -c user.name=t -c user.email=t@example.org commit -qm checksums)
     git clone -q --bare with-archive archive.git
+    [ -z "${DEV_KEEP_RELEASES:-}" ] || { mkdir -p "$DEV_KEEP_RELEASES" && cp -r archives "$DEV_KEEP_RELEASES/"; }
 }
 
 erlang_from_archive() {
@@ -359,8 +363,10 @@ a_full_disk_is_said() {
 
 mkdir -p "$work/tmp" && chmod 777 "$work/tmp"
 make_repositories || exit 1
-prove "an Erlang project with a git dependency, from source" erlang_from_source
-prove "nothing to build is found out in a moment" the_second_time_is_quick
+if [ -z "${DEV_ARCHIVES:-}" ]; then
+    prove "an Erlang project with a git dependency, from source" erlang_from_source
+    prove "nothing to build is found out in a moment" the_second_time_is_quick
+fi
 prove "an archive and its checksum" make_archive_and_checksum
 ! wants erlang || prove "an Erlang project without Rust, from an archive" erlang_from_archive
 ! wants elixir || prove "an Elixir project without Rust, from an archive" elixir_from_archive
