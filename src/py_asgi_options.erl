@@ -107,6 +107,8 @@ value(Kind, #{words := Words}, Word) when is_atom(Word), Kind =:= text_or orelse
     found(lists:member(Word, Words), atom_to_binary(Word));
 value(name, _Row, Name) when is_atom(Name), Name =/= undefined -> {ok, Name};
 value(text, _Row, Text) -> text(Text);
+%% Where a supervisor of a user's has the options, their reports are its business.
+value(secret, Row, Fun) when is_function(Fun, 0) -> value(secret, Row, Fun());
 value(secret, _Row, Text) -> hidden(text(Text));
 value(prefix, _Row, Prefix) -> prefix(text(Prefix));
 value(Kind, _Row, Text) when Kind =:= path; Kind =:= path_or; Kind =:= text_or -> py_text:one(Text);

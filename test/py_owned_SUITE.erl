@@ -26,9 +26,10 @@
     a_server_that_was_killed_listens_at_the_same_port/1,
     a_server_whose_supervisor_was_killed_makes_room_for_the_next/1,
     a_server_at_a_port_that_is_taken_is_an_error/1,
+    a_password_may_be_a_fun_that_no_report_shows/1,
     the_end_of_the_application_ends_what_users_own/1
 ]).
--export([init/1, log/2, services_replaced/1, started_without/1, ended_with_the_application/0]).
+-export([init/1, log/2, password/0, services_replaced/1, started_without/1, ended_with_the_application/0]).
 
 -define(APP, <<"py_owned_app:app">>).
 
@@ -424,6 +425,16 @@ a_server_at_a_port_that_is_taken_is_an_error(_Config) ->
     ?assert(answers(Taken)),
     true = unlink(Server),
     ok = py_asgi:stop(Server).
+
+a_password_may_be_a_fun_that_no_report_shows(_Config) ->
+    Spec = server(#{port => 0, private_key_password => fun ?MODULE:password/0}),
+    ?assertEqual(nomatch, string:find(io_lib:format("~tp", [Spec]), "hunter2")),
+    {ok, #{private_key_password := Hidden}} =
+        py_asgi_options:check(?APP, #{certificate => "c.pem", private_key => "k.pem", private_key_password => fun ?MODULE:password/0}),
+    ?assert(is_reference(Hidden)),
+    ?assertMatch({error, {bad_argument, _}}, py_asgi_options:check(?APP, #{private_key_password => fun() -> 17 end})).
+
+password() -> "hunter2".
 
 %% ---- the application
 
