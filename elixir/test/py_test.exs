@@ -35,6 +35,8 @@ defmodule PyTest do
   }
 
   for {elixir, erlang, internal} <- @pairs do
+    own = Map.get(@own, elixir, [])
+
     test "every function of #{inspect(erlang)} has its name in #{inspect(elixir)}, with every arity" do
       public = unquote(erlang).module_info(:exports) -- @behaviours
       assert unquote(internal) -- public == []
@@ -45,7 +47,7 @@ defmodule PyTest do
         end)
 
       assert Enum.sort(public -- unquote(internal)) ==
-               Enum.sort(plain -- Map.get(@own, unquote(elixir), []))
+               Enum.sort(plain -- unquote(own))
 
       for {name, arity} <- raising do
         assert {:"#{String.trim_trailing(to_string(name), "!")}", arity} in plain
