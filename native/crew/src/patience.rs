@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
+/// How long one who serves looks, and how long a probe takes.
+const USUAL: Duration = Duration::from_micros(20);
+const PROBE: Duration = Duration::from_micros(100);
 const MOST_MISSES: u32 = 4;
 const PROBE_EVERY: u32 = 32;
 
@@ -15,8 +18,8 @@ const PROBE_EVERY: u32 = 32;
 #[derive(Debug)]
 pub struct Patience {
     usual: Duration,
-    /// How long a probe takes, and the second look in vain.
-    probe: Option<Duration>,
+    /// Whether probes are longer than other looks.
+    serves: bool,
     misses: AtomicU32,
 }
 
@@ -25,17 +28,17 @@ impl Patience {
     pub fn new(usual: Duration) -> Self {
         Patience {
             usual,
-            probe: None,
+            serves: false,
             misses: AtomicU32::new(0),
         }
     }
 
     /// For one who serves. Now and then it looks for so long that who was sent to sleep by its sleeping has come
     /// back, finds it awake, and both stay so. The second look is one of these, and those after 4, 8 and 16 in vain.
-    pub fn serving(usual: Duration, probe: Duration) -> Self {
+    pub fn serving() -> Self {
         Patience {
-            probe: Some(probe),
-            ..Patience::new(usual)
+            serves: true,
+            ..Patience::new(USUAL)
         }
     }
 
@@ -46,9 +49,9 @@ impl Patience {
         let tries = misses < MOST_MISSES;
         let probes = !tries && misses.is_multiple_of(PROBE_EVERY);
         let early = misses == 1 || !tries && misses < PROBE_EVERY && misses.is_power_of_two();
-        match self.probe {
-            Some(probe) if probes || early => probe,
-            _ if probes || tries => self.usual,
+        match (probes || early, probes || tries) {
+            (true, _) if self.serves => PROBE,
+            (_, true) => self.usual,
             _ => Duration::ZERO,
         }
     }
@@ -78,9 +81,6 @@ impl Patience {
 mod tests {
     use super::*;
 
-    const USUAL: Duration = Duration::from_micros(20);
-    const PROBE: Duration = Duration::from_micros(100);
-
     /// The looks in vain, by their number, that take `time`.
     fn taking(patience: &Patience, time: Duration, looks: u32) -> Vec<u32> {
         let mut found = Vec::new();
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn who_serves_looks_for_long_now_and_then() {
-        let patience = || Patience::serving(USUAL, PROBE);
+        let patience = || Patience::serving();
         assert_eq!(taking(&patience(), USUAL, 100), [0, 2, 3]);
         let probes = taking(&patience(), PROBE, 100);
         assert_eq!(probes, [1, 4, 8, 16, 32, 64, 96]);

@@ -19,10 +19,6 @@ use crate::run;
 const BUDGET: Duration = Duration::from_millis(2);
 /// How long before it lets another thread of ours have it.
 const POLITE: Duration = Duration::from_micros(50);
-/// How long the leader looks for the next job before it sleeps.
-const SPIN: Duration = Duration::from_micros(20);
-/// The same now and then.
-const PROBE: Duration = Duration::from_micros(100);
 
 /// The body of a pool's thread: until it is retired or the pool closed.
 pub fn work(pool: &Arc<Pool>, surplus: bool) {
@@ -46,7 +42,7 @@ pub fn serve(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState, surplu
 }
 
 fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
-    let patience = Patience::serving(SPIN, PROBE);
+    let patience = Patience::serving();
     while pool.crew.may_take(me.member()) || pool.crew.linger(me.member(), patience.time()) {
         if pool.crew.is_empty() {
             me.seat().keep_apart(pool.submitter());

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crew::Patience;
 use pyrt::deferred::{Call, Deferrable, Scratch};
@@ -21,11 +20,6 @@ use crate::stopwatch::lap;
 
 /// Turns without a sleep after which the GIL is offered to others: callbacks in C never look.
 const POLITE: u32 = 64;
-/// How long the next visitor is looked for.
-const LINGER: Duration = Duration::from_micros(20);
-/// The same now and then.
-const PROBE: Duration = Duration::from_micros(100);
-
 /// Turns of one step: other loops wait for this thread, too.
 const STEP: u32 = 64;
 
@@ -269,7 +263,7 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
         pause: None,
         slept: false,
         until,
-        patience: Patience::serving(LINGER, PROBE),
+        patience: Patience::serving(),
         scratch: Scratch::default(),
         failure: None,
     };
