@@ -38,6 +38,18 @@ pub struct NodeReport {
     pub value: Option<Value>,
 }
 
+impl NodeReport {
+    /// How it ended, in a word, and why: of a node that is done, why it has its default.
+    pub fn told(&self) -> (&'static str, Option<&Reason>) {
+        match &self.outcome {
+            Some(Outcome::Done) => ("done", self.fell_back.as_ref()),
+            Some(Outcome::Failed(reason)) => ("failed", Some(reason)),
+            Some(Outcome::Skipped) => ("skipped", None),
+            Some(Outcome::Cancelled) | None => ("cancelled", None),
+        }
+    }
+}
+
 /// The results and the timeline of a run.
 #[derive(Clone, Debug)]
 pub struct Report {

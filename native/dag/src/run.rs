@@ -63,6 +63,18 @@ pub enum Lane {
     Foreign(&'static str),
 }
 
+impl Lane {
+    /// In a word, if it has come to one.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Lane::None => None,
+            Lane::Cpu(_) => Some("cpu"),
+            Lane::Io => Some("io"),
+            Lane::Foreign(place) => Some(place),
+        }
+    }
+}
+
 #[derive(Default, Clone)]
 pub(crate) struct Times {
     pub queued: u64,

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use dag::redis::Failure;
-use dag::{Error, Lane, NodeReport, Outcome, Reason, Report, picture};
+use dag::{Error, NodeReport, Reason, Report, picture};
 
 use crate::dag_run::Context;
 use crate::dag_value::{self, TermReason};
@@ -95,23 +95,13 @@ fn write_list<T>(out: &mut Vec<u8>, items: Vec<T>, mut write: impl FnMut(&mut Ve
 
 /// `Outcome, Reason, Lane, Queued, Started, Ended`
 fn write_node(out: &mut Vec<u8>, node: &NodeReport) {
-    let (outcome, reason) = match &node.outcome {
-        Some(Outcome::Done) => ("done", node.fell_back.as_ref()),
-        Some(Outcome::Failed(reason)) => ("failed", Some(reason)),
-        Some(Outcome::Skipped) => ("skipped", None),
-        Some(Outcome::Cancelled) | None => ("cancelled", None),
-    };
+    let (outcome, reason) = node.told();
     write_atom(out, outcome);
     match reason {
         Some(reason) => write_reason(out, reason),
         None => write_atom(out, "none"),
     }
-    match node.lane {
-        Lane::None => write_atom(out, "none"),
-        Lane::Cpu(_) => write_atom(out, "cpu"),
-        Lane::Io => write_atom(out, "io"),
-        Lane::Foreign(place) => write_atom(out, place),
-    }
+    write_atom(out, node.lane.word().unwrap_or("none"));
     for time in [node.queued, node.started, node.ended] {
         match time {
             Some(time) => write_int(out, time as i64),

@@ -24,9 +24,7 @@ fn colour(node: &NodeReport) -> &'static str {
 
 fn lane(lane: Lane) -> String {
     match lane {
-        Lane::None => "-".to_owned(),
         Lane::Cpu(index) => format!("cpu {index}"),
-        Lane::Io => "io".to_owned(),
-        Lane::Foreign(place) => place.to_owned(),
+        other => other.word().unwrap_or("-").to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 //! Thread: attached.
 
 use dag::redis::Failure;
-use dag::{Error, Lane, NodeReport, Outcome, Reason, Report, picture};
+use dag::{Error, NodeReport, Reason, Report, picture};
 use pyrt::container::Filling;
 use pyrt::{Attached, Obj, PyResult};
 
@@ -77,17 +77,10 @@ fn pair<'py>(py: Attached<'py>, first: Obj<'py>, second: Obj<'py>) -> PyResult<'
 
 /// `(name, outcome, reason, lane, queued, started, ended)`, times in seconds.
 fn event<'py>(py: Attached<'py>, node: &NodeReport) -> PyResult<'py, Obj<'py>> {
-    let (outcome, why) = match &node.outcome {
-        Some(Outcome::Done) => ("done", node.fell_back.as_ref()),
-        Some(Outcome::Failed(reason)) => ("failed", Some(reason)),
-        Some(Outcome::Skipped) => ("skipped", None),
-        Some(Outcome::Cancelled) | None => ("cancelled", None),
-    };
-    let lane = match node.lane {
-        Lane::None => Obj::none(py),
-        Lane::Cpu(_) => Obj::text(py, "cpu")?,
-        Lane::Io => Obj::text(py, "io")?,
-        Lane::Foreign(place) => Obj::text(py, place)?,
+    let (outcome, why) = node.told();
+    let lane = match node.lane.word() {
+        Some(lane) => Obj::text(py, lane)?,
+        None => Obj::none(py),
     };
     let why = match why {
         Some(why) => reason(py, why)?,
