@@ -8,7 +8,6 @@
 -behaviour(gen_server).
 
 -export([start_link/1, start_link/2, stop/1]).
--export([step/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([opts/0]).

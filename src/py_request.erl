@@ -3,7 +3,7 @@
 %% Process: the caller's own.
 -module(py_request).
 
--export([run/3, cast/3, spawn/4, stream/2, in/2, or_main/2, loop/1, submit/7]).
+-export([run/3, cast/3, spawn/4, stream/2, in/2, loop/1, submit/7]).
 
 %% Each call comes by here.
 -compile({inline, [place/2]}).

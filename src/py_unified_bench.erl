@@ -4,7 +4,6 @@
 -module(py_unified_bench).
 
 -export([run_all/0, run_all/1]).
--export([echo_server/0]).
 
 -define(MS, 700).
 -define(ROUNDS, 3).

@@ -51,10 +51,3 @@ pub(crate) fn restore(state: *mut ffi::PyThreadState) {
     unsafe { ffi::PyEval_RestoreThread(state) };
     WAITING.fetch_sub(1, Ordering::Relaxed);
 }
-
-/// Whether this thread is attached to some interpreter.
-pub fn is_attached() -> bool {
-    // SAFETY: may be called by any thread at any time once Python is initialised.
-    let state = unsafe { ffi::compat::PyThreadState_GetUnchecked() };
-    !state.is_null()
-}

@@ -98,25 +98,14 @@ impl<M: Module> Definition<M> {
         unsafe { state_of::<M>(module.as_ptr()) }
     }
 
-    /// The state, from an object whose class (or a base of it) belongs to this module.
-    pub fn state_of_instance<'a>(&self, instance: &'a Obj<'_>) -> Option<&'a M> {
-        // SAFETY: every live object has a type; nothing that is called with it runs user code.
-        let class = unsafe { ffi::Py_TYPE(instance.as_ptr()) };
-        self.state_at(instance.py(), class.cast())
-    }
-
     /// The state, from a class that belongs to this module, or comes from one that does.
     pub fn state_of_class<'a>(&self, class: &'a Obj<'_>) -> Option<&'a M> {
-        self.state_at(class.py(), class.as_ptr())
-    }
-
-    fn state_at<'a>(&self, py: Attached<'_>, class: *mut ffi::PyObject) -> Option<&'a M> {
         let def = ptr::from_ref(&self.def).cast_mut();
         // SAFETY: I1, attached; a class and a definition. Works for subclasses too, which
         // `PyType_GetModuleState` does not.
-        let module = unsafe { ffi::PyType_GetModuleByDef(class.cast(), def) };
+        let module = unsafe { ffi::PyType_GetModuleByDef(class.as_ptr().cast(), def) };
         let Some(module) = NonNull::new(module) else {
-            drop(PyError::take(py));
+            drop(PyError::take(class.py()));
             return None;
         };
         // SAFETY: found by this very definition; the class keeps the module alive.

@@ -216,12 +216,6 @@ pub unsafe fn body<'a, T: Native>(object: &'a Obj<'_>) -> &'a T {
     unsafe { &(*object.as_ptr().cast::<Instance<T>>()).body }
 }
 
-/// The body of `object` if it is an instance of `class` (which `make::<T>` made) or a subclass.
-pub fn body_if<'a, T: Native>(object: &'a Obj<'_>, class: &Obj<'_>) -> Option<&'a T> {
-    // SAFETY: an instance of the class of `T`, as just tested.
-    object.is_subtype(class).then(|| unsafe { body(object) })
-}
-
 /// Whether `class` is `base` or derived from it.
 pub fn derives(class: &Obj<'_>, base: &Obj<'_>) -> bool {
     // SAFETY: I1, attached; any object may be asked.

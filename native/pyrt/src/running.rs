@@ -113,19 +113,7 @@ impl<'py> Obj<'py> {
         unsafe { Obj::from_new_ref(self.py(), result) }
     }
 
-    /// Calls with arguments of which the last are given by the names in the tuple.
-    pub fn call_with_names(&self, args: &[&Obj<'py>], names: &Obj<'py>) -> PyResult<'py, Obj<'py>> {
-        let raw: Vec<_> = args.iter().map(|arg| arg.as_ptr()).collect();
-        let count = raw.len() - names.tuple_len();
-        let callee = self.as_ptr();
-        // SAFETY: I1, attached; callee, arguments and names are alive.
-        let result =
-            unsafe { ffi::PyObject_Vectorcall(callee, raw.as_ptr(), count, names.as_ptr()) };
-        // SAFETY: a new reference, or NULL with an exception set.
-        unsafe { Obj::from_new_ref(self.py(), result) }
-    }
-
-    /// The same with a few arguments, without memory of its own.
+    /// Calls with a few arguments, of which the last are given by the names in the tuple, without memory of its own.
     #[inline]
     pub fn call_few<const N: usize>(
         &self,

@@ -41,6 +41,3 @@ pub fn create(main: Interp, budget: &'static Budget) -> Result<ThreadState, Stri
 pub fn create(_main: Interp, _budget: &'static Budget) -> Result<ThreadState, String> {
     Err("own-GIL sub-interpreters need Python 3.12 or newer".to_owned())
 }
-
-/// Whether this Python has them.
-pub const SUPPORTED: bool = cfg!(Py_3_12);

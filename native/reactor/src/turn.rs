@@ -150,10 +150,6 @@ impl<W, S> Reactor<W, S> {
         &self.ready
     }
 
-    pub fn ready_mut(&mut self) -> &mut VecDeque<W> {
-        &mut self.ready
-    }
-
     /// The time this turn began to run its work, in nanoseconds.
     pub fn now(&self) -> u64 {
         self.now
