@@ -5,7 +5,7 @@
 %% it again. To repeat it would empty the embedded store, and undo what programs have set since.
 -module(py_boot).
 
--export([run/1, has_keyboard/0]).
+-export([run/1, settings/1]).
 
 %% What it does for the user, and how; an error ends the start.
 -type step() :: {unicode:chardata(), fun(() -> ok | {error, py_error:reason()})}.
@@ -25,18 +25,14 @@ each([{What, Step} | Rest]) ->
         {error, Why} -> {error, py_text:format("erlang_python: ~ts failed. ~ts", [What, py_error:format(Why)])}
     end.
 
-%% In this order: the refusals come before any code of a user, and the modules of users last.
+%% In this order: the modules of users come last.
 -spec steps(py_config:config()) -> [step()].
-steps(#{redis_url := Url, audit := Events, preload := Modules, python_path := Dirs} = Config) ->
-    #{log_stdout := ToLogger, asyncio_policy := Policy, slow_callback_ms := Slow} = Config,
+steps(#{redis_url := Url, preload := Modules, python_path := Dirs} = Config) ->
     [
         {"python_path", fun() -> py_path:export(Dirs) end},
         {"redis_url", fun() -> py_nif:dag_default(default(Url)) end},
-        {"log_stdout", call('erlang._boot', route_output, [ToLogger])},
-        {"keeping the keyboard for Erlang", call('erlang._boot', keyboard, [has_keyboard()])},
-        {"asyncio_policy", call('erlang._boot', asyncio_policy, [Policy])},
-        {"slow_callback_ms", call('erlang._boot', slow_callback_ms, [Slow])},
-        {"audit", call('erlang._audit', install, [Events])}
+        {"telling Python its settings", call('erlang._boot', settle, [settings(Config)])},
+        {"looking for a wheel", call('erlang._boot', warn_of_wheel, [])}
         | [{["preload of ", Module], call(importlib, import_module, [Module])} || Module <- Modules]
     ].
 
@@ -52,7 +48,7 @@ call(Module, Function, Args) ->
         end
     end.
 
-%% Whether Erlang reads the standard input of this process: unless the node was started with `-noinput', which
-%% `-detached' is, too.
--spec has_keyboard() -> boolean().
-has_keyboard() -> init:get_argument(noinput) =:= error.
+%% For `settle' of `erlang._boot', which carries out in an interpreter what concerns it. `keyboard': Erlang reads the
+%% standard input of this process, unless the node was started with `-noinput', which `-detached' is, too.
+-spec settings(py_config:config()) -> #{atom() => term()}.
+settings(Config) -> Config#{keyboard => init:get_argument(noinput) =:= error}.

@@ -14,9 +14,6 @@
 
 -include("py_nif.hrl").
 
-%% Those of the configuration that an interpreter has for itself.
--define(SETTINGS, [log_stdout, asyncio_policy, slow_callback_ms, audit]).
-
 -spec new(opts()) -> {ok, pid()} | {error, py_error:reason()}.
 new(Opts) ->
     case py_options:check(context, Opts) of
@@ -262,9 +259,9 @@ number(#{}, _Pool) -> ok.
 %% A new interpreter finds modules where the main one does, and has its settings and converters, before
 %% anybody else can call it: what `audit' refuses is refused from the first call on.
 ready({ok, {Pool, _Worker}} = Made, #{inherited := {Path, Converters}}) ->
-    Configured = maps:with(?SETTINGS, persistent_term:get(py_config)),
-    Settings = Configured#{keyboard => py_boot:has_keyboard()},
-    Calls = [{inherit, [Path]}, {settle, [Settings, Converters]}],
+    Settings = py_boot:settings(persistent_term:get(py_config)),
+    %% The refusals come before the converters, which are code of a user.
+    Calls = [{inherit, [Path]}, {settle, [Settings]}, {add_converters, [Converters]}],
     case [Error || {F, A} <- Calls, {error, Error} <- [boot(Pool, F, A)]] of
         [] ->
             Made;

@@ -66,14 +66,22 @@ def _threads_outlive_calls() -> None:
     threading._DummyThread.daemon = False
 
 
-def route_output(to_logger: bool) -> None:
+def settle(settings: dict[str, Any]) -> None:
+    """Carries out what the settings of the node ask of an interpreter: in the main one each time the
+    application starts, in another one before anybody can call it."""
+    _route_output(settings["log_stdout"])
+    _keyboard(settings["keyboard"])
+    _asyncio_policy(settings["asyncio_policy"])
+    _slow_callback_ms(settings["slow_callback_ms"])
+    # What an earlier start has refused may be allowed now.
+    if settings["audit"] or "erlang._audit" in sys.modules:
+        from erlang import _audit
+
+        _audit.install(settings["audit"])
+
+
+def _route_output(to_logger: bool) -> None:
     """What is printed goes to the caller's group leader, or line by line to the logger."""
-    _route(to_logger)
-    # Not in `start`: nobody hears a record before Erlang's end of the log is there.
-    warn_of_wheel(sys.path)
-
-
-def _route(to_logger: bool) -> None:
     if to_logger:
         _stdio.install(_printed, _complained, _node.line_begun)
     else:
@@ -105,7 +113,7 @@ def set_environment(variables: list[tuple[bytes, bytes | None]]) -> None:
     _path.export()
 
 
-def keyboard(is_erlangs: bool) -> None:
+def _keyboard(is_erlangs: bool) -> None:
     """Whether Erlang reads the standard input of this process."""
     if is_erlangs:
         _stdio.refuse_input()
@@ -119,10 +127,10 @@ def _complained(text: str) -> None:
     _node.log(_WARNING, "stderr", text.rstrip("\n"), {})
 
 
-def warn_of_wheel(places: list[str]) -> None:
+def warn_of_wheel(places: list[str] | None = None) -> None:
     """A wheel of this package in the environment is not used: the node brings its own."""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for place in places:
+    for place in sys.path if places is None else places:
         other = os.path.join(place, "erlang", "__init__.py")
         if os.path.exists(other) and os.path.abspath(place) != own:
             text = f"{other} is not used: inside a node the package erlang is the application's own"
@@ -169,17 +177,8 @@ def inherit(path: list[str]) -> None:
         sys.meta_path.insert(0, _Refused)
 
 
-def settle(settings: dict[str, Any], registered: list[tuple[str, ...]]) -> None:
-    """In a sub-interpreter: the settings of the node hold there too. The refusals come first, since
-    a converter is code of a user."""
-    _route(settings["log_stdout"])
-    keyboard(settings["keyboard"])
-    asyncio_policy(settings["asyncio_policy"])
-    slow_callback_ms(settings["slow_callback_ms"])
-    if settings["audit"]:
-        from erlang import _audit
-
-        _audit.install(settings["audit"])
+def add_converters(registered: list[tuple[str, ...]]) -> None:
+    """In a sub-interpreter: those of the main one."""
     for names in registered:
         add_converter(*names)
 
@@ -307,7 +306,7 @@ def _choose_loop(ours: bool) -> None:
             asyncio.set_event_loop_policy(policy() if ours else None)
 
 
-def asyncio_policy(ours: bool) -> None:
+def _asyncio_policy(ours: bool) -> None:
     """Whether plain ``asyncio.run`` gets the loop of this package."""
     _WhenAsyncio.wanted = ours
     if "asyncio" in sys.modules:
@@ -318,7 +317,7 @@ def asyncio_policy(ours: bool) -> None:
 slow_callback: float | None = None
 
 
-def slow_callback_ms(limit: int | str) -> None:
+def _slow_callback_ms(limit: int | str) -> None:
     """Callbacks of the node's loops that take so long are logged; ``"infinity"``: none is."""
     global slow_callback
     slow_callback = limit / 1000 if isinstance(limit, int) else None
