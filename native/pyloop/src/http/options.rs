@@ -15,6 +15,7 @@ pub use given::{Read, want};
 pub use row::{Field, Row};
 pub use shown::server_options;
 
+use super::head::MOST_HEADERS;
 use row::{Kind, Value, Worlds, options};
 
 /// For a limit that has no upper end.
@@ -37,7 +38,7 @@ options! {
         pathsend: Boolean = false, "tell applications that they may send files by path, past all middleware";
         server_header: Text = "", "the value of the header `server`; none if empty";
         max_header_size: Integer(1..=ANY) = 65536, "bytes of a request line with its headers; more is 414 or 431";
-        max_headers: Integer(1..=256) = 100, "headers of a request; more is 431";
+        max_headers: Integer(1..=MOST_HEADERS as i64) = 100, "headers of a request; more is 431";
         max_body_size: Integer(0..=ANY) = 0, "bytes of a request body, 0 for any; more is 413";
         max_connections: Integer(0..=ANY) = 0, "connections at a time, 0 for any; the next one's request is 503";
         max_in_flight: Integer(0..=ANY) = 0, "requests at a time, 0 for any; the next one is 503";
