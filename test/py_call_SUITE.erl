@@ -54,6 +54,7 @@
     a_cast_that_is_refused_is_logged/1,
     a_cast_ends_when_its_time_is_up/1,
     a_traceback_comes_with_every_kind_of_answer/1,
+    a_class_built_into_python_is_an_atom/1,
     a_refused_call_is_awaited_and_cancelled_like_any_other/1
 ]).
 
@@ -439,6 +440,15 @@ a_cast_ends_when_its_time_is_up(_Config) ->
     >>),
     ?assertEqual(ok, py:cast('__main__', cast_for_long, [self()], #{}, 50)),
     ok = py_test:message(<<"ended">>).
+
+%% Of those that end no thread and no loop.
+a_class_built_into_python_is_an_atom(_Config) ->
+    Code = <<"[n for n, c in vars(__import__('builtins')).items() if isinstance(c, type) and issubclass(c, Exception)]">>,
+    {ok, Names} = py:eval(Code),
+    ?assert(length(Names) > 50),
+    Answers = [{Name, py:call(builtins, exec, [<<"raise ", Name/binary, "(1)">>])} || Name <- Names],
+    Other = [Answer || {_, {error, Reason}} = Answer <- Answers, not py_error:is_builtin_exception(element(1, Reason))],
+    ?assertEqual([], Other).
 
 a_traceback_comes_with_every_kind_of_answer(_Config) ->
     Opts = #{traceback => true},

@@ -3,6 +3,9 @@
 //!
 //! Thread: attached, the job's own.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use crate::story;
 use etf::write::{write_atom, write_binary, write_tuple};
 use pyrt::error::Builtin;
@@ -115,7 +118,7 @@ pub fn write_class(out: &mut Vec<u8>, value: &Obj<'_>) {
     let class = value.type_of();
     let name = text(&class, c"__qualname__");
     match text(&class, c"__module__").as_str() {
-        "builtins" if BUILT_IN.binary_search(&name.as_str()).is_ok() => write_atom(out, &name),
+        "builtins" if BUILT_IN.contains(name.as_str()) => write_atom(out, &name),
         module => write_binary(out, format!("{module}.{name}").as_bytes()),
     }
 }
@@ -133,77 +136,9 @@ pub fn recursion(py: Attached<'_>) -> Failure<'_> {
     Failure::Raised(PyError::new(py, Builtin::RecursionError, text))
 }
 
-/// The exception classes built into CPython 3.11 to 3.14, sorted. Each is an atom since load.
-pub const BUILT_IN: [&str; 71] = [
-    "ArithmeticError",
-    "AssertionError",
-    "AttributeError",
-    "BaseException",
-    "BaseExceptionGroup",
-    "BlockingIOError",
-    "BrokenPipeError",
-    "BufferError",
-    "BytesWarning",
-    "ChildProcessError",
-    "ConnectionAbortedError",
-    "ConnectionError",
-    "ConnectionRefusedError",
-    "ConnectionResetError",
-    "DeprecationWarning",
-    "EOFError",
-    "EncodingWarning",
-    "EnvironmentError",
-    "Exception",
-    "ExceptionGroup",
-    "FileExistsError",
-    "FileNotFoundError",
-    "FloatingPointError",
-    "FutureWarning",
-    "GeneratorExit",
-    "IOError",
-    "ImportError",
-    "ImportWarning",
-    "IndentationError",
-    "IndexError",
-    "InterruptedError",
-    "IsADirectoryError",
-    "KeyError",
-    "KeyboardInterrupt",
-    "LookupError",
-    "MemoryError",
-    "ModuleNotFoundError",
-    "NameError",
-    "NotADirectoryError",
-    "NotImplementedError",
-    "OSError",
-    "OverflowError",
-    "PendingDeprecationWarning",
-    "PermissionError",
-    "ProcessLookupError",
-    "PythonFinalizationError",
-    "RecursionError",
-    "ReferenceError",
-    "ResourceWarning",
-    "RuntimeError",
-    "RuntimeWarning",
-    "StopAsyncIteration",
-    "StopIteration",
-    "SyntaxError",
-    "SyntaxWarning",
-    "SystemError",
-    "SystemExit",
-    "TabError",
-    "TimeoutError",
-    "TypeError",
-    "UnboundLocalError",
-    "UnicodeDecodeError",
-    "UnicodeEncodeError",
-    "UnicodeError",
-    "UnicodeTranslateError",
-    "UnicodeWarning",
-    "UserWarning",
-    "ValueError",
-    "Warning",
-    "WindowsError",
-    "ZeroDivisionError",
-];
+/// The exception classes built into Python. Each is an atom since load.
+pub static BUILT_IN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    let names = include_str!("../../../src/py_exceptions.hrl").lines();
+    let name = |line: &'static str| Some(line.trim_start().strip_prefix('\'')?.split_once('\'')?.0);
+    names.filter_map(name).collect()
+});
