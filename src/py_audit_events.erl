@@ -104,7 +104,7 @@ groups() ->
             "set_asyncgen_hooks_finalizer set_asyncgen_hooks_firstiter setprofile settrace unraisablehook"},
         {"syslog", "closelog openlog setlogmask syslog"},
         {"telnetlib", "Telnet.open Telnet.write"},
-        {"tempfile", "mkdtemp mkstemp"},
+        {"tempfile", "_rmtree mkdtemp mkstemp"},
         {"time", "sleep"},
         {"urllib", "Request"},
         {"webbrowser", "open"}

@@ -18,9 +18,6 @@
 
 %% The conversion recurses on the C stack of the interpreter threads, so there is an upper end.
 -define(MAX_DEPTH, 100_000).
-%% Processes of a node and threads of an operating system process: far beyond any useful setting.
--define(MAX_COUNT, 1_000_000_000).
--define(MAX_THREADS, 4096).
 
 %% In the order of the documentation, which is made of it.
 -spec table() -> [row(), ...].
@@ -30,23 +27,23 @@ table() ->
             <<"the Python to run: an executable, the directory of a venv, or a version such as `\"3.13\"`, which is installed "
                 "if there is none; `auto`: `$PYTHON`, else `$VIRTUAL_ENV`, pyenv's versions and the PATH, the newest first: "
                 "see [Environments](virtual-environments.md)">>},
-        {num_workers, {integer, 1, ?MAX_THREADS}, 4,
+        {num_workers, threads, 4,
             <<"threads of the main pool: the number of calls that can block at the same time">>},
-        {max_threads, {integer, 1, ?MAX_THREADS}, 256,
+        {max_threads, threads, 256,
             <<"the most threads a pool may grow to while its workers wait in callbacks">>},
-        {max_queue, {integer, 1, ?MAX_COUNT}, 10_000,
+        {max_queue, count, 10_000,
             <<"calls that may wait; past it the answer is `{error, overload}`">>},
-        {max_bound, {integer, 1, ?MAX_THREADS}, 64,
+        {max_bound, threads, 64,
             <<"threads that may be lent out by `py:bind/0,1` and `py:with_context/1`">>},
-        {max_callbacks, {integer, 1, ?MAX_COUNT}, 10_000,
+        {max_callbacks, count, 10_000,
             <<"Erlang functions that may run for Python at the same time; past it `erlang.call` and "
                 "`erlang.async_call` raise `erlang.ErlangError` with the reason `overload`">>},
         {call_timeout, {time, 1}, 30_000, <<"milliseconds, where a call names none; or `infinity`">>},
         {driver, {one_of, [thread, beam]}, thread,
             <<"what drives the event loops: `thread`, a thread each; `beam`, none: see [Async](async.md)">>},
-        {num_loops, {integer, 1, ?MAX_THREADS}, 1,
+        {num_loops, threads, 1,
             <<"event loops, a thread each, started when first needed: see [Async](async.md)">>},
-        {num_subinterp_workers, {integer, 1, ?MAX_THREADS}, 4,
+        {num_subinterp_workers, threads, 4,
             <<"sub-interpreters of `py:parallel`, started when first needed: see [Parallelism](every-core.md)">>},
         {subinterp_idle_ms, {time, 1}, 30_000,
             <<"milliseconds after which those end when nobody uses them; or `infinity`">>},
@@ -62,8 +59,8 @@ table() ->
         {audit, audit_events, [],
             <<"Python audit events that are refused, or groups of them: see [Security](security.md)">>},
         {max_depth, {integer, 1, ?MAX_DEPTH}, 1_000, <<"how deep a value may be nested">>},
-        {atom_quota, {integer, 0, ?MAX_COUNT}, 10_000, <<"how many new atoms Python code may make">>},
-        {switch_interval_us, {integer, 1, ?MAX_COUNT}, 500, <<"Python's switch interval, in microseconds">>},
+        {atom_quota, count_or_0, 10_000, <<"how many new atoms Python code may make">>},
+        {switch_interval_us, count, 500, <<"Python's switch interval, in microseconds">>},
         {log_stdout, boolean, false,
             <<"`true`: what Python prints goes to `logger`, not to the caller's group leader">>},
         {redis_url, text, undefined,

@@ -9,7 +9,11 @@
 -export_type([kind/0]).
 
 -type kind() ::
-    {integer, Least :: non_neg_integer(), Most :: pos_integer() | infinity}
+    {integer, Least :: non_neg_integer(), Most :: pos_integer()}
+    %% A positive number of things, or none too; a number of threads.
+    | count
+    | count_or_0
+    | threads
     %% Milliseconds or `infinity'.
     | {time, Least :: 0 | 1}
     | boolean
@@ -39,9 +43,16 @@
 
 -include("py_nif.hrl").
 
+%% Far beyond any useful one: processes of a node, threads of an operating system process.
+-define(MAX_COUNT, 1_000_000_000).
+-define(MAX_THREADS, 4096).
+
 %% The value as it is used, if it is of that kind; or what is wrong, where `wanted/2' does not say it.
 -spec value(kind(), term()) -> {ok, term()} | error | {error, unicode:chardata()}.
 value({integer, Least, Most}, N) -> found(is_integer(N) andalso N >= Least andalso N =< Most, N);
+value(count, N) -> value({integer, 1, ?MAX_COUNT}, N);
+value(count_or_0, N) -> value({integer, 0, ?MAX_COUNT}, N);
+value(threads, N) -> value({integer, 1, ?MAX_THREADS}, N);
 value({time, _}, infinity) -> {ok, infinity};
 value({time, Least}, N) -> found(is_integer(N) andalso N >= Least andalso N =< ?MAX_TIMEOUT, N);
 value(boolean, B) -> found(is_boolean(B), B);
@@ -116,6 +127,9 @@ audit_events(error) ->
 wanted({integer, _, Most}, N) when is_integer(N), N > Most -> io_lib:format("at most ~b", [Most]);
 wanted({integer, 1, _}, _) -> "a positive integer";
 wanted({integer, Least, _}, _) -> io_lib:format("an integer of ~b or more", [Least]);
+wanted(count, N) -> wanted({integer, 1, ?MAX_COUNT}, N);
+wanted(count_or_0, N) -> wanted({integer, 0, ?MAX_COUNT}, N);
+wanted(threads, N) -> wanted({integer, 1, ?MAX_THREADS}, N);
 wanted({time, 1}, _) -> "a time in milliseconds greater than 0, or infinity";
 wanted({time, 0}, _) -> "a time in milliseconds, or infinity";
 wanted(boolean, _) -> "true or false";

@@ -29,6 +29,8 @@
 
 %% A new interpreter needs some of it itself.
 -define(LEAST_MEMORY, 16#1000000).
+%% What a processor can address.
+-define(MOST_MEMORY, 16#FFFFFFFFFFFF).
 
 -define(CALLS, [call, loop_run, stream, stream_start, cast, spawn_call, gather, parallel, map, dag, asgi]).
 
@@ -102,7 +104,7 @@ of_calls() ->
         {stream_to, pid, [asgi],
             <<"the process that gets the response piece by piece: see [ASGI](serving-asgi.md)">>},
         {cancel, boolean, [gather], <<"`true`: the first failure cancels the rest">>},
-        {chunk, {integer, 1, infinity}, [map],
+        {chunk, count, [map],
             <<"the number of items of one call; default: a sixteenth of the list">>},
         {progress, pid, [map], <<"the process that gets `{py_progress, Done, Total}`">>},
         {want, list, [dag],
@@ -122,17 +124,17 @@ of_others() ->
         {name, atom, [context, event_loop, loop_pool, reactor_context],
             <<"the name its process is registered under, which calls may use">>},
         {name, atom, [own_pool], <<"the name of the pool; must be given">>},
-        {size, {integer, 1, infinity}, [pool, own_pool], <<"the number of threads or interpreters">>},
-        {size, {integer, 1, infinity}, [loop_pool], <<"the number of loops">>},
+        {size, threads, [pool, own_pool], <<"the number of threads or interpreters">>},
+        {size, count, [loop_pool], <<"the number of loops">>},
         {preload, {names, <<"module names">>}, [context], <<"modules that are imported first">>},
         {timeout, {time, 0}, [context],
             <<"for making an interpreter and for each import of `preload`; without it `call_timeout`">>},
-        {max_queue, {integer, 1, infinity}, [context], <<"the calls that may wait for it; without it the setting `max_queue`">>},
-        {max_memory, {integer, ?LEAST_MEMORY, infinity}, [context],
+        {max_queue, count, [context], <<"the calls that may wait for it; without it the setting `max_queue`">>},
+        {max_memory, {integer, ?LEAST_MEMORY, ?MOST_MEMORY}, [context],
             <<"with `subinterp`: bytes that Python's allocators may give to the interpreter">>},
-        {max, {integer, 1, infinity}, [channel], <<"the values that may wait in it">>},
+        {max, count, [channel], <<"the values that may wait in it">>},
         {name, name, [shared_dict], <<"its name; one without a name ends with its maker">>},
-        {max_entries, {integer, 1, infinity}, [shared_dict], <<"the entries it may have">>},
+        {max_entries, count, [shared_dict], <<"the entries it may have">>},
         {owner, pid, [shared_dict], <<"the process it ends with">>},
         {installer, {one_of, [auto, pip, uv]}, [venv],
             <<"`auto`: `uv`, which is fetched if it is not on the PATH, and `pip` where it can't be had; or one of them "
@@ -143,7 +145,7 @@ of_others() ->
             <<"what drives the loop; without it the setting `driver`: see [Async](async.md)">>},
         {protocol, {pair, <<"{Module, Class}">>}, [reactor_context],
             <<"the class of the protocols, as `{Module, Class}`; must be given: see [Reactor](reactor.md)">>},
-        {max_connections, {integer, 1, infinity}, [reactor_context], <<"connections at a time">>},
+        {max_connections, count, [reactor_context], <<"connections at a time">>},
         {notify, pid, [event_router], <<"who gets the events: see [Loops that Erlang drives](raw-loops.md)">>}
     ].
 

@@ -11,6 +11,7 @@
     an_option_of_its_own_is_taken/1,
     a_default_is_a_value_that_may_be_given/1,
     a_value_of_another_kind_is_refused/1,
+    a_number_that_is_too_large_is_refused/1,
     a_window_needs_somebody_to_stream_to/1,
     answers_go_to_processes_of_this_node/1,
     a_slip_of_the_fingers_gets_the_right_spelling/1,
@@ -213,6 +214,26 @@ a_value_of_another_kind_is_refused(_Config) ->
     ?assert(length(Answers) > 100),
     ?assertEqual([], [Answer || Answer <- Answers, not is_wrong(Answer)]),
     ?assertReason({context_died, noproc}, py:call(math, sqrt, [4], #{}, #{context => 1.5})).
+
+%% Before anything is made: native code has no such numbers.
+a_number_that_is_too_large_is_refused(_Config) ->
+    Numbers = [
+        {Function, Name, (maps:get(Function, functions()))(#{Name => 1 bsl 80})}
+     || {Family, Functions} <- py_options:families(),
+        Function <- Functions,
+        {Name, Kind, Takers, _} <- py_options:table(),
+        lists:member(Family, Takers),
+        of_numbers(Kind)
+    ],
+    ?assert(length(Numbers) > 25),
+    ?assertEqual([], [Answer || {_, _, {Tag, _}} = Answer <- Numbers, Tag =/= error]),
+    ?assertEqual([], [Answer || {_, _, {error, Reason}} = Answer <- Numbers, element(1, Reason) =/= bad_argument]).
+
+of_numbers(count) -> true;
+of_numbers(threads) -> true;
+of_numbers({integer, _, _}) -> true;
+of_numbers({time, _}) -> true;
+of_numbers(_) -> false.
 
 is_wrong({_Function, Name, Answer}) ->
     Pattern = py_text:format("^the option ~ts must be .+, got 1\\.5$", [Name]),
