@@ -125,7 +125,7 @@ of_others() ->
             <<"the name its process is registered under, which calls may use">>},
         {name, atom, [own_pool], <<"the name of the pool; must be given">>},
         {size, threads, [pool, own_pool], <<"the number of threads or interpreters">>},
-        {size, count, [loop_pool], <<"the number of loops">>},
+        {size, threads, [loop_pool], <<"the number of loops">>},
         {preload, {names, <<"module names">>}, [context], <<"modules that are imported first">>},
         {timeout, {time, 0}, [context],
             <<"for making an interpreter and for each import of `preload`; without it `call_timeout`">>},

@@ -7,15 +7,14 @@ import atexit
 import os
 import sys
 import threading
-from importlib.machinery import PathFinder
 
 from erlang import _errors, _fork, _native, _node, _path, _stdio, _trace
+from erlang._imports import when_imported
 
 # Not from `typing`: it is not imported before a program does.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
@@ -33,12 +32,9 @@ def start() -> None:
     _native._set_atom_maker(_make_atom)
     threading.excepthook = _thread_failed
     sys.unraisablehook = _unraisable
-    sys.meta_path.insert(0, _WhenAsyncio)
+    when_imported("asyncio", _choose_wanted_loop)
     os.register_at_fork(after_in_child=_in_child)
-    if "logging" in sys.modules:
-        _attach_logging()
-    else:
-        sys.meta_path.insert(0, _WhenLogging)
+    when_imported("logging", lambda _: _attach_logging())
 
 
 # Whether this process was made by `os.fork()`: it runs for no process of Erlang.
@@ -265,31 +261,13 @@ def _make_atom(name: str) -> None:
         raise ValueError(f"{name!r} can't become an atom: {error.reason!r}") from None
 
 
-class _WhenAsyncio:
-    """Makes ``asyncio.run`` use the loop of this package, from asyncio's first import on."""
+# Whether plain `asyncio.run` gets the loop of this package.
+_wants_loop = True
 
-    wanted = True
 
-    @staticmethod
-    def find_spec(
-        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != "asyncio":
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def execute_and_choose(module: ModuleType) -> None:
-            execute(module)
-            if _WhenAsyncio in sys.meta_path:
-                sys.meta_path.remove(_WhenAsyncio)
-            if _WhenAsyncio.wanted:
-                _choose_loop(True)
-
-        spec.loader.exec_module = execute_and_choose  # type: ignore[method-assign]
-        return spec
+def _choose_wanted_loop(_asyncio: ModuleType) -> None:
+    if _wants_loop:
+        _choose_loop(True)
 
 
 def _choose_loop(ours: bool) -> None:
@@ -307,8 +285,8 @@ def _choose_loop(ours: bool) -> None:
 
 
 def _asyncio_policy(ours: bool) -> None:
-    """Whether plain ``asyncio.run`` gets the loop of this package."""
-    _WhenAsyncio.wanted = ours
+    global _wants_loop
+    _wants_loop = ours
     if "asyncio" in sys.modules:
         _choose_loop(ours)
 
@@ -321,30 +299,6 @@ def _slow_callback_ms(limit: int | str) -> None:
     """Callbacks of the node's loops that take so long are logged; ``"infinity"``: none is."""
     global slow_callback
     slow_callback = limit / 1000 if isinstance(limit, int) else None
-
-
-class _WhenLogging:
-    """Attaches the node to ``logging`` when a program first imports it: the start does not."""
-
-    @staticmethod
-    def find_spec(
-        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != "logging":
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def execute_and_attach(module: ModuleType) -> None:
-            execute(module)
-            if _WhenLogging in sys.meta_path:
-                sys.meta_path.remove(_WhenLogging)
-            _attach_logging()
-
-        spec.loader.exec_module = execute_and_attach  # type: ignore[method-assign]
-        return spec
 
 
 def _attach_logging() -> None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import _thread
 import os
-import sys
-from importlib.machinery import PathFinder
+
+from erlang._imports import when_imported
 
 # Not from `typing`: it is not imported before a program does.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from importlib.machinery import ModuleSpec
+    from collections.abc import Callable
     from types import ModuleType
     from typing import Any
 
@@ -49,9 +48,7 @@ def install() -> None:
     """In every interpreter: now, or when a program imports them."""
     os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]
     for name in _STARTS:
-        if name in sys.modules:
-            _guard(sys.modules[name])
-    sys.meta_path.insert(0, _WhenImported)
+        when_imported(name, _guard)
 
 
 def _guard(module: ModuleType) -> None:
@@ -70,23 +67,3 @@ def _guarded(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
 
     return starts
-
-
-class _WhenImported:
-    @staticmethod
-    def find_spec(
-        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name not in _STARTS:
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        execute = spec.loader.exec_module
-
-        def execute_and_guard(module: ModuleType) -> None:
-            execute(module)
-            _guard(module)
-
-        spec.loader.exec_module = execute_and_guard  # type: ignore[method-assign]
-        return spec
