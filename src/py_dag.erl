@@ -103,7 +103,7 @@ start(Graph, Inputs, Opts) when is_map(Inputs), is_map(Opts) ->
 start(_Graph, Inputs, _Opts) when not is_map(Inputs) ->
     {error, {bad_argument, inputs}};
 start(_Graph, _Inputs, _Opts) ->
-    {error, {bad_argument, options}}.
+    {error, {bad_argument, opts}}.
 
 with_options(Compiled, Inputs, Opts) ->
     case py_dag_graph:options(Compiled, Opts) of

@@ -57,7 +57,7 @@ taken() -> {bad_argument, <<"a pool of this name exists">>}.
 
 %% A pool of its own under a name.
 -spec register(atom(), py_options:given()) -> ok | {error, py_error:reason()}.
-register(Name, Opts) when is_atom(Name), is_map(Opts) ->
+register(Name, Opts) when is_atom(Name) ->
     case py_options:check(pool, Opts) of
         {ok, #{mode := Mode, size := Size}} -> start(Name, Mode, Size);
         {error, _} = Error -> Error

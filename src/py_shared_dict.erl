@@ -52,13 +52,11 @@ new(Opts) ->
 -spec close(dict()) -> ok | {error, gone()}.
 close(Name) -> ask({close, name(Name)}).
 
-check(Opts) when is_map(Opts) ->
+check(Opts) ->
     case py_options:check(shared_dict, Opts) of
         {ok, Checked} -> {ok, made(Checked)};
         {error, _} = Error -> Error
-    end;
-check(_Opts) ->
-    {error, {bad_argument, options}}.
+    end.
 
 made(#{name := Name, max_entries := Max} = Opts) -> {name(Name), Max, maps:get(owner, Opts, default)};
 made(#{max_entries := Max} = Opts) -> {none, Max, maps:get(owner, Opts, self())}.

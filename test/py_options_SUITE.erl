@@ -12,6 +12,7 @@
     a_default_is_a_value_that_may_be_given/1,
     a_value_of_another_kind_is_refused/1,
     a_number_that_is_too_large_is_refused/1,
+    options_that_are_no_map_are_refused/1,
     a_window_needs_somebody_to_stream_to/1,
     answers_go_to_processes_of_this_node/1,
     a_slip_of_the_fingers_gets_the_right_spelling/1,
@@ -241,6 +242,12 @@ is_wrong({_Function, Name, Answer}) ->
         {error, {bad_argument, Text}} when is_binary(Text) -> re:run(Text, Pattern) =/= nomatch;
         _ -> false
     end.
+
+options_that_are_no_map_are_refused(_Config) ->
+    Ask = [context, pool, channel, shared_dict, event_loop, event_router, event_worker],
+    Functions = lists:append([Functions || {Family, Functions} <- py_options:families(), lists:member(Family, Ask)]),
+    ?assertEqual([], [{F, A} || F <- Functions, A <- [(maps:get(F, functions()))([])], A =/= {error, {bad_argument, opts}}]),
+    ?assertReason({bad_argument, opts}, py_dag:start(#{nodes => #{}}, #{}, [])).
 
 a_window_needs_somebody_to_stream_to(_Config) ->
     ?assertReason({bad_argument, <<"the option window needs stream_to">>}, py_asgi:run(m, app, #{}, <<>>, #{window => 1})),

@@ -219,7 +219,7 @@ bad_options_are_refused(_Config) ->
     ?assertMatch(<<"the option name must be an atom or a binary", _/binary>>, Refused(#{name => 1})),
     ?assertMatch(<<"the option owner must be a pid", _/binary>>, Refused(#{owner => me})),
     ?assertMatch(<<"the option max_entries must be a positive integer", _/binary>>, Refused(#{max_entries => 0})),
-    ?assertEqual({error, {bad_argument, options}}, py:shared_dict_new([])).
+    ?assertEqual({error, {bad_argument, opts}}, py:shared_dict_new([])).
 
 python_says_what_is_wrong(_Config) ->
     ?assertReason({'KeyError', <<"'k'">>}, py:eval(?D "('dict')['k']")),
