@@ -28,16 +28,7 @@ fn name_len(bytes: &[u8]) -> Option<usize> {
 
 /// The node in an encoded pid: its name, eight bytes of the process, four of the node's creation.
 pub fn node_of_pid(pid: &[u8]) -> Option<NodeId> {
-    let name = pid.strip_prefix(&[tag::VERSION, tag::NEW_PID])?;
-    let (text, rest) = match *name {
-        [tag::SMALL_ATOM_UTF8 | tag::SMALL_ATOM, len, ref rest @ ..] => {
-            rest.split_at_checked(usize::from(len))?
-        }
-        [tag::ATOM_UTF8 | tag::ATOM, a, b, ref rest @ ..] => {
-            rest.split_at_checked(usize::from(u16::from_be_bytes([a, b])))?
-        }
-        _ => return None,
-    };
+    let (text, rest) = atom(pid.strip_prefix(&[tag::VERSION, tag::NEW_PID])?)?;
     let creation = rest.get(8..12)?.try_into().ok()?;
     Some(NodeId {
         name: text.to_vec(),
@@ -45,9 +36,44 @@ pub fn node_of_pid(pid: &[u8]) -> Option<NodeId> {
     })
 }
 
+/// Whether it is a pid, an alias or a tuple of two, by the tag of its encoding.
+pub fn is_destination(term: &[u8]) -> bool {
+    use tag::*;
+    matches!(
+        term,
+        [VERSION, NEW_PID | PID | NEWER_REFERENCE | NEW_REFERENCE, ..]
+            | [VERSION, SMALL_TUPLE, 2, ..]
+    )
+}
+
+/// The name of the node in the encoding of such a destination.
+pub fn node_of_destination(term: &[u8]) -> Option<&[u8]> {
+    use tag::*;
+    let (node, _) = match term {
+        [VERSION, NEW_PID | PID, node @ ..] => atom(node)?,
+        [VERSION, NEWER_REFERENCE | NEW_REFERENCE, _, _, node @ ..] => atom(node)?,
+        [VERSION, SMALL_TUPLE, 2, name @ ..] => atom(atom(name)?.1)?,
+        _ => return None,
+    };
+    Some(node)
+}
+
+/// The text of the atom at the begin, and what follows it.
+fn atom(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    match bytes {
+        [tag::SMALL_ATOM_UTF8 | tag::SMALL_ATOM, len, rest @ ..] => {
+            rest.split_at_checked(usize::from(*len))
+        }
+        [tag::ATOM_UTF8 | tag::ATOM, a, b, rest @ ..] => {
+            rest.split_at_checked(usize::from(u16::from_be_bytes([*a, *b])))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{callee, node_of_pid};
+    use super::{callee, is_destination, node_of_destination, node_of_pid};
 
     /// `{math, <<"sqrt">>, [4], #{}}`
     const CALL: &[u8] = b"\x83h\x04w\x04mathm\x00\x00\x00\x04sqrtk\x00\x01\x04t\x00\x00\x00\x00";
@@ -71,6 +97,21 @@ mod tests {
         assert_eq!(callee(b"\x83h\x02w\x04math"), None);
         assert_eq!(callee(b"\x83h\x04a\x04w\x01a"), None);
         assert_eq!(callee(b"\x83h\x04m\xff\xff\xff\xffab"), None);
+    }
+
+    #[test]
+    fn a_destination_names_its_node() {
+        for term in [
+            &b"\x83Xw\x03a@b\0\0\0\x01\0\0\0\x02\x01\x02\x03\x04"[..],
+            b"\x83Z\0\x03w\x03a@b\x01\x02\x03\x04",
+            b"\x83h\x02w\x04namew\x03a@b",
+        ] {
+            assert!(is_destination(term));
+            assert_eq!(node_of_destination(term), Some(&b"a@b"[..]));
+        }
+        assert!(!is_destination(b"\x83w\x04name"));
+        assert_eq!(node_of_destination(b"\x83h\x02a\x01w\x03a@b"), None);
+        assert_eq!(node_of_destination(b"\x83w\x04name"), None);
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn stop(to: &LocalPid, id: u64) {
 
 /// The values as one list, in External Term Format.
 fn arguments(values: &[Value]) -> Result<Vec<u8>, Reason> {
-    let mut out = vec![131];
+    let mut out = vec![etf::tag::VERSION];
     if !values.is_empty() {
         write_list_header(&mut out, values.len());
         for value in values {

@@ -22,7 +22,7 @@ pub fn write(
     result: &Result<Report, Error>,
     pictures: u32,
 ) -> Vec<u8> {
-    let mut out = vec![131];
+    let mut out = vec![etf::tag::VERSION];
     match result {
         Ok(report) => write_report(&mut out, names, context, report, pictures),
         Err(error) => {

@@ -77,7 +77,7 @@ fn write_tagged(out: &mut Vec<u8>, tag: &str, what: &str) {
 }
 
 fn write_raised(out: &mut Vec<u8>, error: &PyError<'_>, traceback: bool) -> Vec<u8> {
-    let mut told = vec![131];
+    let mut told = vec![etf::tag::VERSION];
     story::write(&mut told, error, traceback);
     write_tuple(out, if traceback { 3 } else { 2 });
     write_class(out, error.value());

@@ -2,6 +2,8 @@
 //!
 //! Thread: copied by the thread that runs the job, read by the watch.
 
+use etf::tag;
+
 use crate::job::{Job, Op};
 
 /// Enough for the names of a call, or the beginning of some code.
@@ -50,7 +52,7 @@ struct Head<'a>(&'a [u8]);
 
 impl<'a> Head<'a> {
     fn names(&mut self) -> Option<String> {
-        self.expect(&[131, 104, 4])?;
+        self.expect(&[tag::VERSION, tag::SMALL_TUPLE, 4])?;
         let module = self.name()?;
         Some(match self.name() {
             Some(function) => format!("{module}.{function}"),
@@ -60,7 +62,7 @@ impl<'a> Head<'a> {
 
     /// Its first line.
     fn code(&mut self) -> Option<String> {
-        self.expect(&[131, 104, 2, 104, 2])?;
+        self.expect(&[tag::VERSION, tag::SMALL_TUPLE, 2, tag::SMALL_TUPLE, 2])?;
         self.name()?;
         let code = self.name()?;
         let line = code.trim_start().lines().next()?;
@@ -75,9 +77,15 @@ impl<'a> Head<'a> {
     /// An atom or a binary; what is cut off ends in three dots.
     fn name(&mut self) -> Option<String> {
         /// The tags of atoms (of both encodings) and binaries, and how many bytes the length has.
-        const LENGTHS: [(u8, usize); 5] = [(119, 1), (118, 2), (115, 1), (100, 2), (109, 4)];
-        let tag = self.take(1)?.first().copied()?;
-        let (_, size) = LENGTHS.into_iter().find(|(known, _)| *known == tag)?;
+        const LENGTHS: [(u8, usize); 5] = [
+            (tag::SMALL_ATOM_UTF8, 1),
+            (tag::ATOM_UTF8, 2),
+            (tag::SMALL_ATOM, 1),
+            (tag::ATOM, 2),
+            (tag::BINARY, 4),
+        ];
+        let found = self.take(1)?.first().copied()?;
+        let (_, size) = LENGTHS.into_iter().find(|(known, _)| *known == found)?;
         let length = self.take(size)?;
         let length = length
             .iter()

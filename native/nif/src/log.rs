@@ -89,7 +89,7 @@ pub fn record(level: i64, logger: &str, message: &str, meta: &[u8], about: Optio
     let Some(to) = lock(&LOGGER).admit(bytes) else {
         return;
     };
-    let mut out = vec![131];
+    let mut out = vec![etf::tag::VERSION];
     write_tuple(&mut out, 6);
     write_atom(&mut out, "py_log");
     write_int(&mut out, level);

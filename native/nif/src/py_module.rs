@@ -248,7 +248,7 @@ pub fn encode_args<'py>(
     first: usize,
 ) -> PyResult<'py, Vec<u8>> {
     with_world(host.interp, py, |world| {
-        let mut out = vec![131];
+        let mut out = vec![etf::tag::VERSION];
         if args.len() > first {
             write_list_header(&mut out, args.len() - first);
         }

@@ -29,7 +29,7 @@ pub fn send<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'
     };
     let (to, message) = with_world(host.interp, py, |world| {
         let encode = |object: &Obj<'py>| {
-            let mut out = vec![131];
+            let mut out = vec![etf::tag::VERSION];
             etf::encode(&world.bound, &host, object, &mut out)
                 .map(|summary| (out, summary.widest_map))
                 .map_err(|error| raised(py, error))
@@ -40,7 +40,7 @@ pub fn send<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'
             return Ok((Destination::Name(dest.as_utf8()?.to_owned()), message));
         }
         let (dest, _) = encode(&dest)?;
-        if !is_destination(&dest) {
+        if !etf::is_destination(&dest) {
             let text = "dest must be a pid, a registered name, or (name, node) as atoms";
             return Err(PyError::new(py, Builtin::TypeError, text));
         }
@@ -119,7 +119,7 @@ impl Destination {
         match self {
             Destination::Name(_) => lanes::HERE,
             Destination::Term(term) if log::with_env(|env| is_local(env, term)) => lanes::HERE,
-            Destination::Term(term) => node(term).unwrap_or(lanes::HERE),
+            Destination::Term(term) => etf::node_of_destination(term).unwrap_or(lanes::HERE),
         }
     }
 }
@@ -176,32 +176,6 @@ fn by_courier<'py>(
 fn runs_loop(py: Attached<'_>) -> PyResult<'_, bool> {
     let boot = call::import_c(py, c"erlang._boot")?;
     boot.call_method(c"runs_loop", &[])?.is_truthy()
-}
-
-/// A pid, an alias or a tuple of two, by the tag of its encoding.
-fn is_destination(term: &[u8]) -> bool {
-    matches!(term, [131, 88 | 90 | 103 | 114, ..] | [131, 104, 2, ..])
-}
-
-/// The name of the node in the encoding of a destination.
-fn node(term: &[u8]) -> Option<&[u8]> {
-    let (node, _) = match term {
-        [131, 88 | 103, node @ ..] | [131, 90 | 114, _, _, node @ ..] => atom(node)?,
-        [131, 104, 2, name @ ..] => atom(atom(name)?.1)?,
-        _ => return None,
-    };
-    Some(node)
-}
-
-/// The text of an atom, and what follows it.
-fn atom(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    match bytes {
-        [119 | 115, len, rest @ ..] => rest.split_at_checked(usize::from(*len)),
-        [118 | 100, a, b, rest @ ..] => {
-            rest.split_at_checked(usize::from(u16::from_be_bytes([*a, *b])))
-        }
-        _ => None,
-    }
 }
 
 pub fn whereis<'py>(module: &Obj<'py>, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {

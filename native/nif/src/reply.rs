@@ -20,6 +20,7 @@ use crate::run::JobHost;
 use crate::slot::Slot;
 use crate::ticket::{Answered, Ticket};
 use crate::{lanes, log, stream};
+use etf::tag::{SMALL_ATOM_UTF8, SMALL_TUPLE, VERSION};
 use etf::write;
 
 /// Python memory lent to Erlang as a binary, released with it.
@@ -47,9 +48,22 @@ pub enum Answer {
     Bytes(Vec<u8>, usize),
 }
 
-/// `131, 104, 2, ok`: how every encoded success begins.
-const OK: &[u8] = &[131, 104, 2, 119, 2, b'o', b'k'];
-const ERROR: &[u8] = &[131, 104, 2, 119, 5, b'e', b'r', b'r', b'o', b'r'];
+/// `{ok, `: how every encoded success begins.
+const OK: &[u8] = &[VERSION, SMALL_TUPLE, 2, SMALL_ATOM_UTF8, 2, b'o', b'k'];
+/// And a failure, and an item of a stream.
+#[rustfmt::skip]
+const ERROR: &[u8] = &[VERSION, SMALL_TUPLE, 2, SMALL_ATOM_UTF8, 5, b'e', b'r', b'r', b'o', b'r'];
+const DATA: &[u8] = &[
+    VERSION,
+    SMALL_TUPLE,
+    2,
+    SMALL_ATOM_UTF8,
+    4,
+    b'd',
+    b'a',
+    b't',
+    b'a',
+];
 
 /// Answers a job and ends it.
 pub fn answer(world: &World<'_, '_>, mut job: Box<Job>, outcome: Result<Obj<'_>, Failure<'_>>) {
@@ -326,7 +340,7 @@ pub fn item<'py>(
     host: &impl etf::Host,
     value: &Obj<'py>,
 ) -> Result<(Vec<u8>, usize), Failure<'py>> {
-    let mut out = vec![131, 104, 2, 119, 4, b'd', b'a', b't', b'a'];
+    let mut out = DATA.to_vec();
     let summary = etf::encode(&world.bound, host, value, &mut out)?;
     Ok((out, summary.widest_map))
 }

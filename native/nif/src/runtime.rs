@@ -234,6 +234,6 @@ pub fn node(pid: &LocalPid) -> etf::NodeId {
 
 /// Whether this node can read the term, which has no map in it, of these bytes (without the 131).
 pub fn knows(term: &[u8]) -> bool {
-    let bytes = [&[131], term].concat();
+    let bytes = [&[etf::tag::VERSION], term].concat();
     log::with_env(|env| env.decode(&bytes).is_some())
 }

@@ -84,7 +84,15 @@ impl Stream {
 }
 
 fn go_on(waits: Option<Asked>) {
-    const NONE: [u8; 7] = [131, 119, 4, b'n', b'o', b'n', b'e'];
+    const NONE: [u8; 7] = [
+        etf::tag::VERSION,
+        etf::tag::SMALL_ATOM_UTF8,
+        4,
+        b'n',
+        b'o',
+        b'n',
+        b'e',
+    ];
     if let Some(asked) = waits {
         asked.tell(callback::Answer::Value(NONE.to_vec()));
     }

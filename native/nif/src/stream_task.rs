@@ -45,7 +45,7 @@ pub fn settle<'py>(
 
 /// The caller's loop, started now if there is none.
 fn ask_for_loop<'py>(world: &World<'_, 'py>) -> Result<Arc<Loop>, Failure<'py>> {
-    const NO_ARGS: [u8; 2] = [131, 106];
+    const NO_ARGS: [u8; 2] = [etf::tag::VERSION, etf::tag::NIL];
     match callback::call(world.py, world.interp, "$loop", &NO_ARGS) {
         Ok((Answer::Value(bytes), _named)) => {
             let found = log::with_env(|env| env.resource_of(env.decode(&bytes)?));

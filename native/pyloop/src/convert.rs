@@ -7,16 +7,13 @@ use pyrt::{Obj, PyResult};
 
 use crate::own;
 
-/// The first byte of every term.
-const VERSION: u8 = 131;
-
 pub(crate) fn term_to_bytes<'py>(
     module: &Obj<'py>,
     args: &Args<'_, 'py>,
 ) -> PyResult<'py, Obj<'py>> {
     let py = args.py();
     let object = args.want(0, "obj")?;
-    let mut out = vec![VERSION];
+    let mut out = vec![etf::tag::VERSION];
     etf::encode(&own(module)?.types.bind(py), &NoNode, &object, &mut out)
         .map_err(|error| error.into_python(py))?;
     Obj::bytes(py, &out)
