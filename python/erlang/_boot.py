@@ -63,8 +63,8 @@ def _threads_outlive_calls() -> None:
 
 
 def settle(settings: dict[str, Any]) -> None:
-    """Carries out what the settings of the node ask of an interpreter: in the main one each time the
-    application starts, in another one before anybody can call it."""
+    """Carries out what the settings of the node ask of an interpreter: in the main one each time
+    the application starts, in another one before anybody can call it."""
     _route_output(settings["log_stdout"])
     _keyboard(settings["keyboard"])
     _asyncio_policy(settings["asyncio_policy"])

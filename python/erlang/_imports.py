@@ -16,7 +16,7 @@ _wanted: dict[str, Callable[[ModuleType], None]] = {}
 
 
 def when_imported(name: str, then: Callable[[ModuleType], None]) -> None:
-    """Calls ``then`` with the module: now if it is there, and whenever its code has been executed."""
+    """Calls ``then`` with the module: now if it is there, and whenever its code was executed."""
     _wanted[name] = then
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
