@@ -369,7 +369,10 @@ fn call_elsewhere(job: Box<Job>) {
     }
     let pool = job.pool.clone();
     if let Err((job, refused)) = pool.push(job) {
-        if job.ticket.start(&crate::here::here(), &job.pool.interp, &job) {
+        if job
+            .ticket
+            .start(&crate::here::here(), &job.pool.interp, &job)
+        {
             closing::fail(job, Raw::atom(submit::refusal(refused)));
         } else {
             job.recycle();
