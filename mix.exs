@@ -7,11 +7,10 @@ defmodule Mix.Tasks.Compile.ErlangPythonNative do
 
   @impl true
   def run(_args) do
-    # Only a dependency has a place of its own in the build; the tree itself is built by ./dev.
-    case Mix.Project.config()[:app_path] do
-      nil -> {:noop, []}
-      app_path -> install(app_path)
-    end
+    # The tree itself, which is built where it says below, has its libraries from ./dev.
+    app_path = Mix.Project.app_path()
+    own = Path.expand("_build/mix")
+    if String.starts_with?(app_path, own), do: {:noop, []}, else: install(app_path)
   end
 
   # The script writes there if it can't write to the source.

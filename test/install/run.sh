@@ -176,7 +176,7 @@ PROJECT
 config :erlang_python, num_workers: 3' >"$1/config/config.exs"
     # shellcheck disable=SC2016 # Elixir's
     echo 'import Config
-if root = System.get_env("RELEASE_ROOT"), do: config :erlang_python, python: Path.join(root, "venv")' >"$1/config/runtime.exs"
+if root = System.get_env("RELEASE_ROOT"), do: config(:erlang_python, python: Path.join(root, "venv"))' >"$1/config/runtime.exs"
     cat >"$1/lib/hello.ex" <<'CODE'
 defmodule Hello do
   use Application
