@@ -106,7 +106,8 @@ defmodule Py do
   @spec async_gather([tuple], opts) :: results
   @spec async_gather([tuple]) :: results
   def async_gather(calls, timeout_or_opts \\ %{}) do
-    :py.async_gather(calls, Py.Face.map(timeout_or_opts))
+    opts = Py.Face.map(timeout_or_opts)
+    Py.Face.wrap_all(:py.async_gather(calls, opts), opts)
   end
 
   @doc "All items of a generator, asynchronous or not, as a list. `stream/5` reads one item after another."
@@ -179,7 +180,10 @@ defmodule Py do
   @doc "Many calls at once on every core; the values in the order of the calls, or the first error."
   @spec parallel([tuple], opts) :: results
   @spec parallel([tuple]) :: results
-  def parallel(calls, timeout_or_opts \\ %{}), do: :py.parallel(calls, Py.Face.map(timeout_or_opts))
+  def parallel(calls, timeout_or_opts \\ %{}) do
+    opts = Py.Face.map(timeout_or_opts)
+    Py.Face.wrap_all(:py.parallel(calls, opts), opts)
+  end
 
   @doc """
   The function of each item, on every core.

@@ -242,6 +242,8 @@ defmodule FirstClassTest do
     assert Py.getattr(numbers, :__len__) |> elem(0) == :error
     {:ok, append} = Py.eval("value.append", %{value: numbers}, return: :ref)
     assert inspect(append) =~ "#Py.Ref<<built-in method append of list object"
+    {:ok, both} = Py.async_gather([{:builtins, :list, []}, {:builtins, :dict, []}], return: :ref)
+    assert inspect(both) == "[#Py.Ref<[]>, #Py.Ref<{}>]"
     {:ok, long} = Py.eval("'x' * 1000", %{}, return: :ref)
     assert String.length(inspect(long)) < 100
   end

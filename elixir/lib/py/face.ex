@@ -20,6 +20,11 @@ defmodule Py.Face do
   def wrap(answer), do: answer
 
   @doc false
+  # The same for the answers of several calls.
+  def wrap_all({:ok, values}, %{return: :ref}), do: {:ok, Enum.map(values, &elem(wrap({:ok, &1}), 1))}
+  def wrap_all(answer, _opts), do: answer
+
+  @doc false
   def object(%Py.Ref{object: object}), do: object
   def object(object), do: object
 
