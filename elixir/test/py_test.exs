@@ -20,7 +20,7 @@ defmodule PyTest do
     {Py.EventLoop, :py_event_loop, [begin_link: 0]},
     {Py.EventLoop.Pool, :py_event_loop_pool,
      [start_main: 1, loop_of: 1, is_up: 2, is_down: 1, stats: 1]},
-    {Py.EventRouter, :py_event_router, [step: 2]},
+    {Py.EventRouter, :py_event_router, []},
     {Py.EventWorker, :py_event_worker, []},
     {Py.Pg, :py_pg, [scope: 1, start_link: 0]},
     {Py.Pool, :py_pool, [begin_link: 2, begin_link: 3, register: 2, unregister: 1]},
