@@ -82,7 +82,7 @@ run_shellcheck() {
     # Through dev, as the files of scripts/ are parts of it.
     shellcheck -x -a dev .ci/run test/dev/run.sh test/recipes/run.sh test/recipes/*/edit.sh &&
         # These use a part of what they read.
-        shellcheck -x scripts/install.sh test/install/run.sh
+        shellcheck -x scripts/install.sh scripts/bundle_python.sh test/install/run.sh
 }
 
 dev_fmt() {

@@ -294,7 +294,8 @@ limit(files, Files, _Config) when is_integer(Files), Files < ?FEW_FILES ->
 limit(threads, Threads, Config) when is_integer(Threads) ->
     case threads(Config) of
         Most when Most > Threads ->
-            Text = io_lib:format("~b threads and processes of this user, and the settings allow ~b threads", [Threads, Most]),
+            Words = "~b threads and processes of this user, and the settings allow ~b threads",
+            Text = io_lib:format(Words, [Threads, Most]),
             [finding(<<"limits">>, wrong, Text, io_lib:format("ulimit -u ~b, or LimitNPROC=", [2 * Most]))];
         _ ->
             []
@@ -302,8 +303,8 @@ limit(threads, Threads, Config) when is_integer(Threads) ->
 limit(memory, Bytes, Config) when is_integer(Bytes) ->
     case threads(Config) * ?STACK of
         Stacks when Stacks > Bytes ->
-            Text = io_lib:format("~b MiB of address space, and the stacks of the threads that the settings allow reserve ~b",
-                [Bytes bsr 20, Stacks bsr 20]),
+            Words = "~b MiB of address space, and the stacks of the threads that the settings allow reserve ~b",
+            Text = io_lib:format(Words, [Bytes bsr 20, Stacks bsr 20]),
             [finding(<<"limits">>, wrong, Text, "ulimit -v unlimited, or a smaller max_threads")];
         _ ->
             []

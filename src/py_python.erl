@@ -115,7 +115,8 @@ of_version({Version, Abi}, Install, Priv) ->
         {[Info | _], false} ->
             {error, py_install:not_built([Info], Priv)};
         {[], false} ->
-            Text = "{python, \"~ts\"}: no such Python was found, and its native library (py_nif-~ts.so) is not installed: ~ts",
+            Text = "{python, \"~ts\"}: no such Python was found, and its native library (py_nif-~ts.so) is not installed: "
+                "~ts",
             {error, py_text:format(Text, [Version, Abi, py_install:how_to_install(<<"python", Version/binary>>, Priv)])};
         {[], true} when Install ->
             install(Version, Priv);
@@ -150,7 +151,8 @@ detect(Priv) ->
 
 %% Of how many, and how many others there are.
 newest(Found, Priv) ->
-    {Built, Unbuilt} = lists:partition(fun(Abi) -> is_file(library(Abi, Priv)) end, lists:usort([Abi || #{abi := Abi} <- Found])),
+    Abis = lists:usort([Abi || #{abi := Abi} <- Found]),
+    {Built, Unbuilt} = lists:partition(fun(Abi) -> is_file(library(Abi, Priv)) end, Abis),
     Others =
         case Unbuilt of
             [] -> "";

@@ -41,11 +41,15 @@ find(Pythons) ->
         {none, {ok, Dir}} -> fetch(Pythons, filename:join(Dir, "uv"))
     end.
 
-fetch([], _Dir) ->
-    {error, "there is no uv on the PATH, and no Python to fetch it with: see https://docs.astral.sh/uv"};
+fetch([], Dir) ->
+    case py_uv_fetch:fetch(Dir) of
+        ok -> {ok, py_text:path(filename:join(Dir, "uv"))};
+        {error, Why} -> {error, ["uv could not be fetched: ", Why]}
+    end;
 fetch([Python | _], Dir) ->
     Script = filename:join([py_runtime:priv_dir(), "python", "erlang", "_fetch_uv.py"]),
-    case py_command:run(Python, ["-I", "-S", Script, Dir], #{timeout => ?FETCH_TIMEOUT, kill => fun py_command:kill_group/1}) of
+    Options = #{timeout => ?FETCH_TIMEOUT, kill => fun py_command:kill_group/1},
+    case py_command:run(Python, ["-I", "-S", Script, Dir], Options) of
         {ok, _} -> {ok, py_text:path(filename:join(Dir, "uv"))};
         {error, timeout} -> {error, "uv could not be fetched within 5 minutes"};
         {error, {posix, Code}} -> {error, [Python, ": ", file:format_error(Code)]};
@@ -65,8 +69,8 @@ install_python(Uv, Version, Dir) ->
     Args = [<<"python">>, <<"install">>, <<"--no-bin">>, <<"--install-dir">>, py_text:path(Dir), Version],
     case py_command:run(Uv, Args, #{timeout => ?INSTALL_TIMEOUT, kill => fun py_command:kill_group/1}) of
         {ok, _} ->
-            %% The link of the version, not of the patch release, where uv makes one.
-            case lists:sort(filelib:wildcard(unicode:characters_to_list(["cpython-", Version, "*/bin/python", Version]), Dir)) of
+            Pattern = ["cpython-", Version, "*/bin/python", Version],
+            case lists:sort(filelib:wildcard(unicode:characters_to_list(Pattern), Dir)) of
                 [_ | _] = Found -> {ok, filename:join(py_text:path(Dir), py_text:path(lists:last(Found)))};
                 [] -> {error, [Uv, " python install ", Version, " left no Python in ", Dir]}
             end;

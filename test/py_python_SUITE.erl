@@ -43,7 +43,7 @@
 all() ->
     [Name || {Name, 1} <- ?MODULE:module_info(exports), Name =/= module_info].
 
--define(VARIABLES, ["PYTHON", "VIRTUAL_ENV", "PYENV_ROOT", "HOME", "XDG_CACHE_HOME", "PATH"]).
+-define(VARIABLES, ["PYTHON", "VIRTUAL_ENV", "PYENV_ROOT", "HOME", "XDG_CACHE_HOME", "PATH", "UV_DEFAULT_INDEX"]).
 
 init_per_testcase(Case, Config) ->
     Root = filename:join([proplists:get_value(priv_dir, Config), atom_to_list(Case)]),
@@ -254,8 +254,10 @@ a_version_that_is_missing_is_not_installed_without_leave(Config) ->
     built(Config, "cp312"),
     {error, Told} = find(Config, #{python => <<"3.12">>, install => false}),
     contains("no Python 3.12 was found", Told),
+    %% Nothing listens there.
+    os:putenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple"),
     {error, Tried} = find(Config, #{python => <<"3.12">>}),
-    contains("it can't be installed: there is no uv on the PATH, and no Python to fetch it with", Tried).
+    contains("it can't be installed: uv could not be fetched: http://127.0.0.1:1/simple/uv/: ", Tried).
 
 what_was_detected_is_explained(Config) ->
     [installation(Config, "pyenv/versions/3." ++ Minor ++ ".1", "3." ++ Minor) || Minor <- ["11", "12", "13"]],

@@ -419,26 +419,37 @@ ensure_reads_a_private_index_by_the_environment(Config) ->
     ?assertEqual(ok, py_venv:ensure_venv(venv(Config), [<<"tinypkg">>], Pip)),
     ?assertEqual({ok, 42}, py:call(tinypkg, value, [])).
 
+%% With a Python, and by Erlang alone.
 uv_is_fetched_from_an_index(Config) ->
     "http://" ++ Rest = index(Config, "me:s3cret", #{}),
     ok = uv_wheel(Config, good),
-    without_uv(Config),
-    os:putenv("UV_DEFAULT_INDEX", "http://" ++ Rest),
-    {error, Refused} = py_uv:find([proplists:get_value(python, Config)]),
-    ?assertNotEqual(nomatch, string:find(Refused, "401")),
-    os:putenv("UV_DEFAULT_INDEX", "http://me:s3cret@" ++ Rest),
-    {ok, Uv} = py_uv:find([proplists:get_value(python, Config)]),
-    ?assertEqual({ok, <<"fetched\n">>}, py_command:run(Uv, [], #{timeout => 10_000})),
-    ?assertEqual({ok, Uv}, py_uv:known()).
+    [
+        begin
+            without_uv(Config, "cache" ++ integer_to_list(length(Pythons))),
+            os:putenv("UV_DEFAULT_INDEX", "http://" ++ Rest),
+            {error, Refused} = py_uv:find(Pythons),
+            ?assertNotEqual(nomatch, string:find(Refused, "401")),
+            os:putenv("UV_DEFAULT_INDEX", "http://me:s3cret@" ++ Rest),
+            {ok, Uv} = py_uv:find(Pythons),
+            ?assertEqual({ok, <<"fetched\n">>}, py_command:run(Uv, [], #{timeout => 10_000})),
+            ?assertEqual({ok, Uv}, py_uv:known())
+        end
+     || Pythons <- [[proplists:get_value(python, Config)], []]
+    ].
 
 a_wheel_of_uv_with_another_digest_is_refused(Config) ->
     Url = index(Config, "", #{}),
     ok = uv_wheel(Config, bad),
-    without_uv(Config),
+    without_uv(Config, "cache"),
     os:putenv("UV_DEFAULT_INDEX", Url),
-    {error, Why} = py_uv:find([proplists:get_value(python, Config)]),
-    ?assertNotEqual(nomatch, string:find(Why, "does not have the digest")),
-    ?assertEqual(none, py_uv:known()).
+    [
+        begin
+            {error, Why} = py_uv:find(Pythons),
+            ?assertNotEqual(nomatch, string:find(Why, "does not have the digest")),
+            ?assertEqual(none, py_uv:known())
+        end
+     || Pythons <- [[proplists:get_value(python, Config)], []]
+    ].
 
 %% The next node does not wait for what the killed one has left, since nothing is left.
 ensure_ends_with_a_node_that_is_killed(Config) ->
@@ -597,9 +608,9 @@ fake_uv(Config, Text) ->
     ok = file:change_mode(Uv, 8#755),
     os:putenv("PATH", filename:dirname(Uv) ++ ":" ++ os:getenv("PATH")).
 
-without_uv(Config) ->
+without_uv(Config, Cache) ->
     os:putenv("PATH", in(Config, "nothing")),
-    os:putenv("XDG_CACHE_HOME", in(Config, "cache")).
+    os:putenv("XDG_CACHE_HOME", in(Config, Cache)).
 
 project(Config) ->
     File = in(Config, "project/pyproject.toml"),
