@@ -156,9 +156,9 @@ explain_cargo() {
 
 # says PATTERN, said PATTERN: whether the log has it, and the last line that does.
 says() {
-    grep -aEq "$1" "$source_log"
+    grep -Eq "$1" "$source_log"
 }
 
 said() {
-    grep -aE "$1" "$source_log" | tail -n 1 | sed 's/^ *//; s/[. ]*$//; s/^\[[0-9]*\] *//'
+    grep -E "$1" "$source_log" | tail -n 1 | sed 's/^ *//; s/[. ]*$//; s/^\[[0-9]*\] *//'
 }

@@ -45,7 +45,8 @@ python_candidates() {
         done
     done
     IFS=$candidate_ifs
-    [ $# -eq 0 ] || readlink -f -- "$@" | awk '!seen[$0]++'
+    # One at a time: that of busybox takes no more.
+    for candidate; do readlink -f -- "$candidate"; done | awk '!seen[$0]++'
 }
 
 # probe PATH: prints the line of probe_python.py for it, or nothing.
@@ -64,7 +65,7 @@ absolute_python() {
 
 # Prints "path<TAB>mtime<TAB>probe line" for every candidate, from the cache where it still holds.
 probe_candidates() {
-    python_candidates | tr '\n' '\0' | xargs -0 -r stat -L --printf '%n\t%Y\n' |
+    python_candidates | tr '\n' '\0' | xargs -0 -r stat -L -c "%n$tab%Y" |
         PROBE_CACHE=$probe_cache awk -F '\t' '
             BEGIN {
                 while ((getline row <ENVIRON["PROBE_CACHE"]) > 0) {
