@@ -203,10 +203,11 @@ escaped(Char) -> Char.
 %%% Which installer
 
 %% Its path, or nothing for pip.
-installer(_Python, {specs, []}, _Settings) ->
-    {ok, <<>>};
 installer(_Python, _Wanted, #{installer := pip}) ->
     {ok, <<>>};
+%% Nothing is fetched for nothing; but with uv no pip is put into the environment.
+installer(_Python, {specs, []}, _Settings) ->
+    known_or_pip();
 installer(Python, _Wanted, #{installer := uv}) ->
     case py_uv:find([Python]) of
         {ok, Uv} -> {ok, Uv};

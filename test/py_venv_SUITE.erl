@@ -281,7 +281,12 @@ ensure_takes_a_file_of_requirements(Config) ->
 
 ensure_without_requirements_makes_an_empty_one(Config) ->
     ?assertEqual(ok, py_venv:ensure_venv(venv(Config), [])),
-    ?assertMatch({ok, #{activated := true}}, py_venv:venv_info()).
+    ?assertMatch({ok, #{activated := true}}, py_venv:venv_info()),
+    %% With uv there is no pip in it, which not every Python can give.
+    fake_uv(Config, []),
+    Other = in(Config, "other"),
+    ?assertEqual(ok, py_venv:ensure_venv(Other, [])),
+    ?assertEqual([], filelib:wildcard(filename:join(Other, "lib/python3*/site-packages/pip"))).
 
 ensure_repairs_a_creation_that_was_interrupted(Config) ->
     Venv = venv(Config),
