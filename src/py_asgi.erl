@@ -127,14 +127,32 @@ started(Supervisor, Starter, Monitor) ->
 %% Listens no more, lets requests be answered within the option `stop_timeout', ends the rest.
 -spec stop(server()) -> ok | {error, not_running | {bad_argument, server}}.
 stop(Server) ->
-    ask(Server, {stop, default}).
+    stop_with(Server, {stop, default}).
 
 %% The same with other milliseconds, or until all are answered.
 -spec stop(server(), timeout()) -> ok | {error, not_running | {bad_argument, server | timeout}}.
 stop(Server, Timeout) when Timeout =:= infinity; is_integer(Timeout), Timeout >= 0 ->
-    ask(Server, {stop, Timeout});
+    stop_with(Server, {stop, Timeout});
 stop(_Server, _Timeout) ->
     {error, {bad_argument, timeout}}.
+
+%% One that is down may be about to be started again.
+stop_with(Server, Question) ->
+    case ask(Server, Question) of
+        {error, not_running} ->
+            case py_asgi_keeper:forget(Server) of
+                forgotten ->
+                    ok;
+                {supervised, Supervisor} ->
+                    %% Answers when it has started the server, or has ended.
+                    _ = py_asgi_server_sup:options(Supervisor),
+                    stop_with(Server, Question);
+                unknown ->
+                    ask(Server, Question)
+            end;
+        Answer ->
+            Answer
+    end.
 
 %% The port it listens on; a Unix socket has none.
 -spec port(server()) -> inet:port_number() | undefined | {error, not_running | {bad_argument, server}}.

@@ -7,7 +7,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/0, keep/2]).
+-export([start_link/0, keep/2, forget/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -include_lib("kernel/include/logger.hrl").
@@ -17,8 +17,8 @@
 -define(NEXT_TRY, 100).
 -define(MORE, 10_000).
 
-%% By a monitor of the supervisor of each.
--type state() :: #{reference() => {pid(), py_asgi_options:options()}}.
+%% By a monitor of the supervisor of each; or, of one that has none now, by the reference of the next try.
+-type state() :: #{reference() => {pid() | none, py_asgi_options:options()}}.
 
 -spec start_link() -> gen_server:start_ret().
 start_link() ->
@@ -28,6 +28,18 @@ start_link() ->
 -spec keep(pid(), py_asgi_options:options()) -> ok.
 keep(Supervisor, Options) ->
     gen_server:cast(?MODULE, {keep, Supervisor, Options}).
+
+%% The server of that name, which is down, is not started again. `{supervised, Supervisor}': that one may start it yet.
+-spec forget(term()) -> forgotten | {supervised, pid()} | unknown.
+forget({Name, Node}) when is_atom(Name), is_atom(Node) -> forget({?MODULE, Node}, Name);
+forget(Name) when is_atom(Name) -> forget(?MODULE, Name);
+forget(_Server) -> unknown.
+
+forget(Keeper, Name) ->
+    case py_ask:server(Keeper, {forget, Name}, unknown) of
+        {error, unknown} -> unknown;
+        Answer -> Answer
+    end.
 
 %% The one before this process may have kept some.
 -spec init([]) -> {ok, state()}.
@@ -42,9 +54,33 @@ kept(Supervisor, Options, State) ->
         false -> State#{monitor(process, Supervisor) => {Supervisor, Options}}
     end.
 
--spec handle_call(term(), gen_server:from(), state()) -> {reply, {error, unknown}, state()}.
+-spec handle_call(term(), gen_server:from(), state()) ->
+    {reply, forgotten | {supervised, pid()} | unknown | {error, unknown}, state()}.
+handle_call({forget, Name}, _From, State) when is_atom(Name) ->
+    case [{Key, Supervisor} || {Key, {Supervisor, #{name := N}}} <- maps:to_list(State), N =:= Name] of
+        [] -> {reply, unknown, State};
+        [{Key, Supervisor} | _] -> forget_one(Key, Supervisor, State)
+    end;
 handle_call(Request, _From, State) ->
     py_stray:call(?MODULE, Request, State).
+
+forget_one(Try, none, State) ->
+    {reply, forgotten, maps:remove(Try, State)};
+forget_one(Monitor, Supervisor, State) ->
+    case is_process_alive(Supervisor) of
+        true ->
+            {reply, {supervised, Supervisor}, State};
+        false ->
+            receive
+                {'DOWN', Monitor, process, Supervisor, Why} ->
+                    Answer =
+                        case comes_back(Why) of
+                            true -> forgotten;
+                            false -> unknown
+                        end,
+                    {reply, Answer, maps:remove(Monitor, State)}
+            end
+    end.
 
 -spec handle_cast(term(), state()) -> {noreply, state()}.
 handle_cast({keep, Supervisor, #{app := _} = Options}, State) when is_pid(Supervisor) ->
@@ -55,20 +91,18 @@ handle_cast(Request, State) ->
 -spec handle_info(term(), state()) -> {noreply, state()}.
 handle_info({'DOWN', Monitor, process, _Supervisor, Why}, State) when is_map_key(Monitor, State) ->
     {{_, #{app := {_, App}, stop_timeout := Limit} = Options}, Others} = maps:take(Monitor, State),
-    ok =
-        case Why of
-            shutdown ->
-                ok;
-            %% It ended before it was known here.
-            noproc ->
-                ok;
-            _ ->
-                ?LOG_ERROR("py_asgi: the supervisor of ~ts was ended (~tp), it is started again", [App, Why]),
-                again(Options, py_deadline:at(Limit + ?MORE))
-        end,
-    {noreply, Others};
-handle_info({again, #{app := _} = Options, Deadline}, State) when is_integer(Deadline) ->
-    ok = again(Options, Deadline),
+    case comes_back(Why) of
+        false ->
+            {noreply, Others};
+        true ->
+            ?LOG_ERROR("py_asgi: the supervisor of ~ts was ended (~tp), it is started again", [App, Why]),
+            {noreply, again(Options, py_deadline:at(Limit + ?MORE), Others)}
+    end;
+handle_info({again, Try, Deadline}, State) when is_map_key(Try, State), is_integer(Deadline) ->
+    {{none, Options}, Others} = maps:take(Try, State),
+    {noreply, again(Options, Deadline, Others)};
+%% It was forgotten.
+handle_info({again, Try, _Deadline}, State) when is_reference(Try) ->
     {noreply, State};
 handle_info(Message, State) ->
     py_stray:info(?MODULE, Message, State).
@@ -95,14 +129,21 @@ await_end({Server, Monitor, Deadline}) ->
         ok
     end.
 
+comes_back(shutdown) -> false;
+%% It ended before it was known here.
+comes_back(noproc) -> false;
+comes_back(_Why) -> true.
+
 %% It tells when it is up.
-again(#{app := {_, App}} = Options, Deadline) ->
+again(#{app := {_, App}} = Options, Deadline, State) ->
     case {py_asgi_sup:start_server(Options), py_deadline:left(Deadline)} of
         {{ok, _}, _} ->
-            ok;
+            State;
         {{error, Reason}, 0} ->
-            ?LOG_ERROR("py_asgi: ~ts is not started again. ~ts", [App, py_error:format(Reason)]);
+            ?LOG_ERROR("py_asgi: ~ts is not started again. ~ts", [App, py_error:format(Reason)]),
+            State;
         {{error, _}, _} ->
-            _ = erlang:send_after(?NEXT_TRY, self(), {again, Options, Deadline}),
-            ok
+            Try = make_ref(),
+            _ = erlang:send_after(?NEXT_TRY, self(), {again, Try, Deadline}),
+            State#{Try => {none, Options}}
     end.

@@ -10,10 +10,11 @@
     a_server_whose_supervisor_is_killed_comes_back/1,
     a_server_whose_keeper_was_replaced_comes_back/1,
     a_server_that_was_stopped_stays_away/1,
+    a_server_is_stopped_while_it_is_started_again/1,
     reports_of_a_server_have_no_password/1,
     a_name_that_is_taken_is_refused_without_a_report/1
 ]).
--export([served_while_killed/2, ids/0, after_kills/2, reported/2, log/2]).
+-export([served_while_killed/2, ids/0, after_kills/2, stopped_while_down/1, reported/2, log/2]).
 
 -define(APP, "py_asgi_living:app").
 %% A node bears ten ends in ten seconds.
@@ -129,6 +130,40 @@ a_server_whose_keeper_was_replaced_comes_back(Config) ->
 %% The other server comes back, so that one had its time.
 a_server_that_was_stopped_stays_away(Config) ->
     ?assertEqual([stopped, back], with_node(Config, after_kills, [stop_another, all])).
+
+a_server_is_stopped_while_it_is_started_again(Config) ->
+    [?assertEqual(ok, with_node(Config, stopped_while_down, [By])) || By <- [keeper, supervisor]].
+
+stopped_while_down(By) ->
+    {ok, Server} = py_asgi:serve(?APP, #{port => 0, name => asgi_life, lifespan => off}),
+    [{Supervisor, _}] = py_asgi_sup:servers(),
+    case By of
+        keeper ->
+            ok = sys:suspend(py_asgi_keeper),
+            ok = py_test:down(Supervisor),
+            ok = py_test:eventually(fun() -> whereis(asgi_life) =:= undefined end),
+            %% Its first try is in vain.
+            true = register(asgi_life, self()),
+            ok = sys:resume(py_asgi_keeper),
+            _ = sys:get_state(py_asgi_keeper),
+            true = unregister(asgi_life);
+        supervisor ->
+            ok = sys:suspend(Supervisor),
+            ok = py_test:down(Server),
+            _ = spawn_link(fun() ->
+                _ = py_test:eventually(fun() -> queued(Supervisor) >= 2 end),
+                ok = sys:resume(Supervisor)
+            end)
+    end,
+    Stopped = py_asgi:stop(asgi_life),
+    ok = py_test:eventually(fun() -> [] =:= py_asgi_sup:servers() end),
+    ok = py_test:eventually(fun() -> #{} =:= sys:get_state(py_asgi_keeper) end),
+    ?assertEqual(undefined, whereis(asgi_life)),
+    Stopped.
+
+queued(Pid) ->
+    {message_queue_len, Length} = process_info(Pid, message_queue_len),
+    Length.
 
 %% With the same name and port.
 after_kills(First, Then) ->
