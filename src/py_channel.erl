@@ -126,7 +126,31 @@ start_link(Maker, Max) ->
 init({Maker, Max}) ->
     _ = monitor(process, Maker, [{tag, maker_down}]),
     true = ets:insert(?CHANNELS, {self()}),
+    ok = remove_killed(),
     {ok, #state{max = Max}}.
+
+%% Channels that were killed have left their rows: each new one removes those that stand next to its own, so there are
+%% about as many of them as there are channels.
+remove_killed() ->
+    case next(self()) of
+        Next when Next =:= self() ->
+            ok;
+        Next ->
+            case is_process_alive(Next) of
+                true ->
+                    ok;
+                false ->
+                    true = ets:delete(?CHANNELS, Next),
+                    remove_killed()
+            end
+    end.
+
+%% The rows stand in a ring.
+next(Channel) ->
+    case ets:next(?CHANNELS, Channel) of
+        '$end_of_table' -> ets:first(?CHANNELS);
+        Next -> Next
+    end.
 
 -spec handle_call(term(), gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}}.

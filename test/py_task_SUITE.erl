@@ -25,6 +25,7 @@
     a_cancelled_receiver_takes_nothing/1,
     a_channel_ends_with_its_maker/1,
     a_channel_ends_with_its_maker_whatever_is_in_it/1,
+    channels_that_were_killed_leave_nothing_behind/1,
     bad_channels_are_refused/1,
     a_task_reads_its_mailbox/1,
     a_mailbox_ends_with_its_task/1,
@@ -219,6 +220,18 @@ a_channel_ends_with_its_maker(_Config) ->
         Channel
     end),
     py_test:eventually(fun() -> py_channel:send(Channel, 1) =:= {error, closed} end).
+
+channels_that_were_killed_leave_nothing_behind(_Config) ->
+    Alive = fun() -> [Channel || {Channel} <- ets:tab2list(py_channels), is_process_alive(Channel)] end,
+    ok = py_test:eventually(fun() -> Alive() =:= [] end),
+    Kill = fun() ->
+        {ok, Channel} = py_channel:new(),
+        ok = py_test:down(Channel)
+    end,
+    [Kill() || _ <- lists:seq(1, 100)],
+    {ok, Last} = py_channel:new(),
+    ?assertEqual([{Last}], ets:tab2list(py_channels)),
+    ok = py_channel:close(Last).
 
 bad_channels_are_refused(_Config) ->
     ?assertReason({bad_argument, <<"the option max must be", _/binary>>}, py_channel:new(#{max => 0})),
