@@ -30,6 +30,8 @@ from typing import Any, NoReturn
 STAMP = ".erlang_python"
 #: Is there while somebody works, and stays when that is interrupted: "create" or "fill".
 BEGUN = ".erlang_python-begun"
+#: What a creation that was interrupted leaves. Nothing else of the directory is ever deleted.
+MADE = ("bin", "include", "lib64", "lib", "pyvenv.cfg")
 MOST_OUTPUT = 65536
 LAST_WORDS = 2000
 _PR_SET_CHILD_SUBREAPER = 36
@@ -189,6 +191,13 @@ def write(path: str, text: str) -> None:
     os.replace(path + ".new", path)
 
 
+def delete(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
 def ensure(plan: Plan) -> None:
     take_lock(plan)
     if read(plan.path(STAMP)) == plan.stamp and os.path.exists(plan.exe):
@@ -196,13 +205,16 @@ def ensure(plan: Plan) -> None:
     begun = read(plan.path(BEGUN))
     if begun == "create":
         # What was interrupted half way may hold half a package, which an installer takes for whole.
-        shutil.rmtree(plan.venv)
+        for name in MADE:
+            delete(plan.path(name))
     is_venv = os.path.isfile(plan.path("pyvenv.cfg"))
-    if not is_venv and os.path.isdir(plan.venv) and os.listdir(plan.venv):
+    is_ours = is_venv or begun == "create"
+    if not is_ours and os.path.isdir(plan.venv) and os.listdir(plan.venv):
         raise Refused(f"{plan.venv} exists and is not a virtual environment (it has no pyvenv.cfg)")
     whole = is_venv and os.path.isfile(plan.exe)
     os.makedirs(plan.venv, exist_ok=True)
-    write(plan.path(BEGUN), "fill" if whole else "create")
+    # One that another has made is mended at most: it may be years old.
+    write(plan.path(BEGUN), "fill" if is_venv else "create")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(plan.path(STAMP))
     if not whole or needs_pip(plan):
