@@ -9,9 +9,10 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pyrt::deferred::{Call, Surrounding};
+use pyrt::deferred::Call;
 use pyrt::error::Builtin;
 use pyrt::native::{self, Native, Nobody};
+use pyrt::running::copy_context;
 use pyrt::{Attached, Flag, Member, Number, Obj, Place, PyError, PyResult, Visit};
 use reactor::turn::Post;
 use reactor::{Key, Reactor};
@@ -232,7 +233,7 @@ impl LoopCore {
         match send {
             Some(name) if !self.is_here() => {
                 let (method, class) = (this.getattr_c(name)?, self.types.handle.get(py));
-                let context = Surrounding::current(py)?;
+                let context = copy_context(py)?;
                 let call = Call::new(&class, Plain::default(), &method, &[], context)?;
                 self.leave(Work::Soon(call));
                 Ok(false)

@@ -111,7 +111,7 @@ fn arguments<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py,
 }
 
 fn context<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {
-    Ok(call.context(py)?.unwrap_or_else(|| Obj::none(py)))
+    Ok(call.context(py).unwrap_or_else(|| Obj::none(py)))
 }
 
 fn is_cancelled<'py, T: Handle>(call: &Call<T>, py: Attached<'py>) -> PyResult<'py, Obj<'py>> {

@@ -19,11 +19,8 @@ use crate::{Attached, Borrowed, Obj, PyError, PyResult};
 
 mod nesting;
 pub mod slots;
-mod surrounding;
 
 use slots::{compare, dealloc, hash, repr};
-use surrounding::Stay;
-pub use surrounding::{Scratch, Surrounding};
 
 /// A class of calls put off; `Self` is what an instance holds besides the call.
 pub trait Deferrable: Sized + 'static {
@@ -60,7 +57,7 @@ type Raw = Cell<*mut ffi::PyObject>;
 struct Record<T> {
     head: ffi::PyVarObject,
     extra: ManuallyDrop<T>,
-    context: ManuallyDrop<Stay>,
+    context: Raw,
     /// NULL once cleared. Just before the arguments: vectorcall may borrow this place.
     callback: Raw,
     args: [Raw; 0],
@@ -113,7 +110,7 @@ impl<T: Deferrable> Call<T> {
         extra: T,
         callback: &Obj<'py>,
         args: &[Borrowed<'_, 'py>],
-        context: Surrounding<'py>,
+        context: Obj<'py>,
     ) -> PyResult<'py, Self> {
         let size = offset_of!(Record<T>, args) + size_of_val(args);
         // SAFETY: I1, attached.
@@ -132,8 +129,8 @@ impl<T: Deferrable> Call<T> {
         let place = record.as_ptr();
         // SAFETY: fresh memory of this layout.
         unsafe { (&raw mut (*place).extra).write(ManuallyDrop::new(extra)) };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*place).context).write(ManuallyDrop::new(Stay::new(context))) };
+        // SAFETY: as above; the reference is the record's from here on.
+        unsafe { (&raw mut (*place).context).write(Cell::new(context.into_ptr())) };
         // SAFETY: as above; a reference of its own.
         unsafe { (&raw mut (*place).callback).write(Cell::new(callback.clone().into_ptr())) };
         // SAFETY: as many places as arguments follow the record.
@@ -201,10 +198,10 @@ impl<T: Deferrable> Call<T> {
     }
 
     /// The context that it runs in, unless it has none any more.
-    pub fn context<'py>(&self, py: Attached<'py>) -> PyResult<'py, Option<Obj<'py>>> {
-        let raw = self.record().context.context(py)?;
+    pub fn context<'py>(&self, py: Attached<'py>) -> Option<Obj<'py>> {
+        let raw = NonNull::new(self.record().context.get())?;
         // SAFETY: the record owns a reference.
-        Ok(raw.map(|raw| unsafe { Obj::from_borrowed(py, raw) }))
+        Some(unsafe { Obj::from_borrowed(py, raw) })
     }
 
     /// Whether nobody else has a reference.
@@ -216,7 +213,7 @@ impl<T: Deferrable> Call<T> {
     /// Runs the callback in its context. A cleared call does nothing. The reference of `self` is the
     /// caller's own: a call that others reach has more than that one.
     #[inline]
-    pub fn run<'py>(&self, py: Attached<'py>, scratch: &Scratch) -> PyResult<'py, ()> {
+    pub fn run<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         if !self.is_sole() {
             return self.run_seen(py);
         }
@@ -228,11 +225,7 @@ impl<T: Deferrable> Call<T> {
         let args = self.args();
         let count = args.len() | ffi::PY_VECTORCALL_ARGUMENTS_OFFSET;
         let run = |context| enter(py, callback, args.as_ptr().cast(), count, context);
-        let stay = &self.record().context;
-        if let Some(done) = stay.run_in_scratch(py, scratch, run) {
-            return done;
-        }
-        stay.context(py)?.map_or(Ok(()), run)
+        NonNull::new(self.record().context.get()).map_or(Ok(()), run)
     }
 
     /// The same for a call that somebody else has, too. One that Python lends for a method may have no
@@ -244,7 +237,7 @@ impl<T: Deferrable> Call<T> {
         let Some(callback) = NonNull::new(self.record().callback.get()) else {
             return Ok(());
         };
-        let Some(context) = self.record().context.context(py)? else {
+        let Some(context) = NonNull::new(self.record().context.get()) else {
             return Ok(());
         };
         let args = self.args();
@@ -286,7 +279,7 @@ impl<T: Deferrable> Call<T> {
     /// Without a GIL another thread may cancel it at any moment: all is taken at once.
     fn run_shared<'py>(&self, py: Attached<'py>) -> PyResult<'py, ()> {
         let take = || {
-            let (callback, context) = (self.callback(py)?, self.context(py).ok()??);
+            let (callback, context) = (self.callback(py)?, self.context(py)?);
             let args = self.args().iter().filter_map(|raw| NonNull::new(raw.get()));
             // SAFETY: the record owns a reference at this time.
             let args = args.map(|raw| unsafe { Obj::from_borrowed(py, raw) });

@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use crew::Patience;
-use pyrt::deferred::{Call, Deferrable, Scratch};
+use pyrt::deferred::{Call, Deferrable};
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::running::{Pause, check_signals};
@@ -42,7 +42,6 @@ pub(super) struct Driver<'a, 'py> {
     until: Until,
     /// With the next visitor.
     patience: Patience,
-    scratch: Scratch,
     /// What ends `run_forever`: `KeyboardInterrupt`, `SystemExit`, a bug in the exception handler.
     failure: Option<PyError<'py>>,
 }
@@ -65,7 +64,7 @@ impl<'py> Driver<'_, 'py> {
     #[inline]
     fn call<T: Deferrable>(&self, call: &Call<T>, lasting: bool) -> PyResult<'py, ()> {
         let py = self.py();
-        let done = match call.run(py, &self.scratch) {
+        let done = match call.run(py) {
             Ok(()) => Ok(()),
             Err(error) => self.report(&call.obj(py), error),
         };
@@ -264,7 +263,6 @@ fn turns<'py>(this: &Obj<'py>, core: &LoopCore, until: Until) -> PyResult<'py, (
         slept: false,
         until,
         patience: Patience::serving(),
-        scratch: Scratch::default(),
         failure: None,
     };
     core.stopwatch.begin();

@@ -3,9 +3,10 @@
 //! Thread: the loop's own, or any other by way of the inbox.
 
 use pyrt::call::import_c;
-use pyrt::deferred::{Call, Surrounding};
+use pyrt::deferred::Call;
 use pyrt::error::Builtin;
 use pyrt::module::Args;
+use pyrt::running::copy_context;
 use pyrt::{Attached, Flag, Member, Obj, PyError, PyResult};
 use reactor::{Key, Moment, clock};
 
@@ -16,13 +17,13 @@ type Answer<'py> = PyResult<'py, Obj<'py>>;
 
 /// The context given by keyword, or a copy of the current one.
 #[inline]
-fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> PyResult<'py, Surrounding<'py>> {
+fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> PyResult<'py, Obj<'py>> {
     if args.keywords() > 0 {
         let known = core.types.task_names.get();
         if let Some(context) = known.and_then(|names| args.sole_value(names))
             && !context.is_none()
         {
-            return Ok(Surrounding::Given(context.clone()));
+            return Ok(context.clone());
         }
         let name = core.types.names.context.get(args.py());
         match args.named(&name) {
@@ -30,13 +31,13 @@ fn context<'py>(core: &LoopCore, args: &Args<'_, 'py>) -> PyResult<'py, Surround
                 if let (None, Some(names)) = (known, args.names()) {
                     remember(core, names);
                 }
-                return Ok(Surrounding::Given(context.clone()));
+                return Ok(context.clone());
             }
             Some(_) if args.keywords() == 1 => {}
             _ => refuse_keywords(args, &name)?,
         }
     }
-    Surrounding::current(args.py())
+    copy_context(args.py())
 }
 
 /// The tuple is kept, so its address stays its own.

@@ -4,7 +4,7 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
-use pyrt::deferred::{Call, Surrounding};
+use pyrt::deferred::Call;
 use pyrt::error::Builtin;
 use pyrt::module::Args;
 use pyrt::running::copy_context;
@@ -167,7 +167,7 @@ impl LoopCore {
             ..Plain::default()
         };
         let class = self.types.handle.get(py);
-        let context = Surrounding::Given(copy_context(py)?);
+        let context = copy_context(py)?;
         let call = Call::new(&class, plain, &callback, args.rest(2), context)?;
         let handle = call.obj(py);
         self.check_here(py)?;

@@ -34,8 +34,8 @@ unsafe fn free<T: Deferrable>(object: *mut ffi::PyObject) {
     // SAFETY: as the caller says.
     let call = unsafe { lent::<T>(object) };
     call.clear(py);
-    // SAFETY: dropped once, here.
-    unsafe { ManuallyDrop::drop(&mut (*object.cast::<Record<T>>()).context) };
+    // SAFETY: I1, attached; the reference was the record's, or NULL.
+    unsafe { ffi::Py_XDECREF(call.record().context.replace(std::ptr::null_mut())) };
     // SAFETY: as above.
     let extra = unsafe { &mut (*object.cast::<Record<T>>()).extra };
     let _ = contain("dealloc", || {
