@@ -6,7 +6,7 @@
 //! Thread: any that runs Python. `complete` and `executor_gone` are called by schedulers.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -61,8 +61,6 @@ pub struct Waiter {
     /// Whose executors may run its callback; `None`: only a fresh one.
     home: Option<Home>,
     answer: Mutex<Option<Named>>,
-    /// The processor it came from.
-    answered_on: AtomicI32,
     executor: Mutex<Executor>,
 }
 
@@ -111,8 +109,6 @@ pub fn call(py: Attached<'_>, interp: &Interp, name: &str, args: &[u8]) -> Resul
         // cleans up after the first.
         thread::raise_in(py, me.ident(), None);
     }
-    me.seat()
-        .keep_apart(waiter.answered_on.load(Ordering::Relaxed));
     forget(id);
     answer
 }
@@ -139,7 +135,6 @@ fn register(who: Who, home: Option<Home>) -> (u64, Arc<Waiter>) {
         who,
         home,
         answer: Mutex::new(None),
-        answered_on: AtomicI32::new(-1),
         executor: Mutex::default(),
     });
     lock(&WAITERS)
@@ -322,10 +317,6 @@ pub fn leave(slot: &Slot) {
 /// Erlang's answer to `id`.
 pub fn complete(id: u64, answer: Answer) {
     if let Some(waiter) = find(id) {
-        // Relaxed: a hint.
-        waiter
-            .answered_on
-            .store(pyrt::cpu::current(), Ordering::Relaxed);
         waiter.tell(id, answer);
     }
 }

@@ -11,7 +11,6 @@ use crew::Member;
 use crew::backlog::MayWait;
 use crew::sync::lock;
 use pyrt::interrupt::{Rest, Sent, Target, while_stopped};
-use pyrt::seat::Seat;
 use pyrt::thread::raise_in;
 use pyrt::{Attached, Obj};
 use rustler::LocalPid;
@@ -31,7 +30,6 @@ pub struct Thread {
     jobs: Mutex<Vec<Running>>,
     /// Jobs of the very process that runs this thread's callback: they nest here.
     inbox: Mutex<VecDeque<Box<Job>>>,
-    seat: Seat,
     /// The Erlang process that stands for it.
     owner: OnceLock<LocalPid>,
     /// The pool that it is one of; it may run jobs of others, which nest.
@@ -71,15 +69,9 @@ impl Thread {
             ident: pyrt::thread::ident(),
             jobs: Mutex::new(Vec::new()),
             inbox: Mutex::new(VecDeque::new()),
-            seat: Seat::take(),
             owner: OnceLock::new(),
             home: OnceLock::new(),
         }
-    }
-
-    /// Where it runs.
-    pub fn seat(&self) -> &Seat {
-        &self.seat
     }
 
     pub fn set_owner(&self, owner: LocalPid) {

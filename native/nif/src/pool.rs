@@ -2,7 +2,6 @@
 //!
 //! Thread: `push` is called by schedulers. Who takes a job and when is `crew`'s business.
 
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use crew::sync::lock;
@@ -20,8 +19,6 @@ pub struct Pool {
     pub namespace: Option<Namespace>,
     pub crew: Crew<Box<Job>>,
     threads: Mutex<Vec<Arc<Thread>>>,
-    /// The processor the last job was submitted from.
-    submitter: AtomicI32,
 }
 
 /// What a pool is made of.
@@ -52,7 +49,6 @@ impl Pool {
                     }),
                 }),
                 threads: Mutex::new(Vec::new()),
-                submitter: AtomicI32::new(-1),
             }
         })
     }
@@ -80,16 +76,8 @@ impl Pool {
             .any(|other| Arc::ptr_eq(other, thread))
     }
 
-    /// The processor the last job came from.
-    pub fn submitter(&self) -> i32 {
-        // Relaxed: a hint.
-        self.submitter.load(Ordering::Relaxed)
-    }
-
     /// Admits a job, or says why not and gives it back. Never waits.
     pub fn push(self: &Arc<Self>, job: Box<Job>) -> Result<(), (Box<Job>, Refused)> {
-        self.submitter
-            .store(pyrt::cpu::current(), Ordering::Relaxed);
         let priority = job.flags.priority();
         let admitted = self.crew.push(job, priority)?;
         self.check(admitted);

@@ -45,7 +45,6 @@ fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
     let patience = Patience::serving();
     while pool.crew.may_take(me.member()) || pool.crew.linger(me.member(), patience.time()) {
         if pool.crew.is_empty() {
-            me.seat().keep_apart(pool.submitter());
             patience.learn(pool.crew.idle(me.member(), patience.time()));
             continue;
         }
@@ -57,7 +56,6 @@ fn lead(pool: &Arc<Pool>, me: &Arc<Thread>, state: &mut ThreadState) {
 /// Runs jobs under one attachment until there are none, the time is up, or another leads.
 fn drain(py: Attached<'_>, pool: &Arc<Pool>, me: &Arc<Thread>) {
     let start = Instant::now();
-    let mut held = Duration::ZERO;
     kept::release_dropped(py);
     pool.interp.release_exported(py);
     pool.interp.with(py, |world| {
@@ -66,13 +64,12 @@ fn drain(py: Attached<'_>, pool: &Arc<Pool>, me: &Arc<Thread>) {
             pool.crew.starts(me.member());
             run::run(world, me, job);
             pool.crew.ends(me.member());
-            held = start.elapsed();
+            let held = start.elapsed();
             if held > BUDGET || (held > POLITE && attach::waiting() > 0) {
                 return;
             }
         }
     });
-    me.seat().worked(start, held);
     if !pool.interp.is_main() {
         // No other thread can: what was dropped meanwhile would wait for its next job.
         kept::release_dropped(py);
