@@ -108,6 +108,9 @@ use_release_tools() {
             die "Rust's library for $row_triple is missing, and there is no rustup to fetch it"
         step_or_exit "Rust for $row_triple" "rustup-$row_triple" rustup target add "$row_triple"
     done
+    case $root in
+        *[[:space:]]*) die "archives and wheels can't be built in '$root': cargo splits its flags at spaces" ;;
+    esac
     ! mkdir -p "$dist_dir" "$artefact_dir" || return 0
 }
 

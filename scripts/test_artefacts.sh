@@ -24,6 +24,7 @@ dev_test_artefacts() {
     make_sdist || exit 1
     build_erlang || exit 1
     trial_archive=$dist_dir/$(archive_name "$targets")
+    trial_app=$trial/lib/erlang_python
     try "another build in another directory has the same bytes" again built_again
     try "the wheel is installed without Rust, and runs" wheel wheel_without_rust
     try "the sdist without Rust says what to install" sdist sdist_without_rust
@@ -45,7 +46,7 @@ try() {
 }
 
 built_again() (
-    trial_tree=$trial/"another tree"
+    trial_tree=$trial/another/tree
     mkdir -p "$trial_tree" || exit
     git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$trial_tree" || exit
     cd "$trial_tree" || exit
@@ -94,7 +95,6 @@ sdist_without_rust() {
 
 # The application as an installation leaves it: what rebar3 compiles, and priv/ of the archive.
 node_of_archive() {
-    trial_app=$trial/lib/erlang_python
     mkdir -p "$trial_app" && cp -R "$app_dir/ebin" "$trial_app/" && tar -xzf "$trial_archive" -C "$trial_app" &&
         in_node 'application:ensure_all_started(erlang_python)' '{ok, [erlang_python]}' &&
         in_node 'begin application:ensure_all_started(erlang_python), py:call(math, sqrt, [16]) end' '{ok, 4.0}'
