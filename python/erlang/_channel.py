@@ -87,8 +87,8 @@ class _Receiver:
 
 
 class Channel(_Receiver):
-    """A channel of ``py_channel``, or a new one. At most ``max`` values wait in it; ``None``: as many
-    as ``py_channel:new/0`` allows."""
+    """A channel of ``py_channel``, or a new one. At most ``max`` values wait in it; ``None``: as
+    many as ``py_channel:new/0`` allows."""
 
     __module__ = "erlang"
     _kind = "channel"
