@@ -68,21 +68,22 @@ get_archive() {
 
 download_archive() {
     archive_file=$archive_work/$archive
-    ! is_offline || die "the build is offline ($is_offline_by), so $1 can't be fetched. Name a directory that has the" \
-        "archive in ERLANG_PYTHON_ARTEFACTS"
-    say "$program: fetching $1"
+    # Passwords stay out of what is said.
+    download_url=$(printf '%s' "$1" | sed 's|//[^/@]*@|//|')
+    ! is_offline || die "the build is offline ($is_offline_by), so $download_url can't be fetched. Name a directory that" \
+        "has the archive in ERLANG_PYTHON_ARTEFACTS"
+    say "$program: fetching $download_url"
     if command -v curl >/dev/null 2>&1; then
-        set -- "$1" curl -fsSL --connect-timeout 20 --retry 2 -o "$archive_file" "$1"
+        # One that sends nothing for a minute sends nothing any more.
+        set -- curl -fsSL --connect-timeout 20 --speed-limit 1 --speed-time 60 --retry 2 -o "$archive_file" "$1"
     elif command -v wget >/dev/null 2>&1; then
-        set -- "$1" wget -nv -T 20 -t 3 -O "$archive_file" "$1"
+        set -- wget -nv -T 20 -t 3 -O "$archive_file" "$1"
     else
-        die "there is neither curl nor wget to fetch $1. Install one of them, or fetch the archive by other means and" \
+        die "there is neither curl nor wget to fetch $download_url. Install one of them, or fetch the archive by other means and" \
             "name its directory in ERLANG_PYTHON_ARTEFACTS"
     fi
-    download_url=$1
-    shift
     if "$@" >"$archive_work/log" 2>&1; then return; fi
-    download_why=$(tail -n 1 "$archive_work/log")
+    download_why=$(tail -n 1 "$archive_work/log" | sed 's|//[^/@ ]*@|//|g')
     if [ "$(why_unwritable "$out")" != "see above" ]; then
         die "$download_url can't be kept in $archive_work: $(why_unwritable "$out")"
     fi

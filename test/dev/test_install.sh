@@ -258,6 +258,16 @@ an_archive_by_url_is_fetched() {
     same archived "$(cat source/priv/py_nif-cp313.so)"
 }
 
+a_password_of_a_url_is_not_said() {
+    a_source
+    an_archive
+    fails_with "to fetch https://example.org/erlang_python-" ERLANG_PYTHON_ARTEFACTS=https://me:secret@example.org
+    case $said in *secret*) exit 1 ;; esac
+    stand_in curl 'for url; do :; done; echo "curl: no $url"; exit 5'
+    fails_with "can't be fetched: curl: no https://example.org/" ERLANG_PYTHON_ARTEFACTS=https://me:secret@example.org
+    case $said in *secret*) exit 1 ;; esac
+}
+
 a_wrong_checksum_is_refused() {
     a_source
     an_archive
@@ -330,3 +340,4 @@ prove "an archive with a wrong checksum is not unpacked" a_wrong_checksum_is_ref
 prove "an archive that can't be had says why" an_archive_that_cannot_be_had_says_why
 prove "a Python that no archive has is not built for unasked" a_python_that_no_archive_has_asks_for_no_rust
 prove "what no archive has is built" without_an_archive_for_this_machine_it_is_built
+prove "a password of a URL is not said" a_password_of_a_url_is_not_said
