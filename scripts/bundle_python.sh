@@ -16,6 +16,9 @@ die() {
 
 [ $# -eq 2 ] || [ $# -eq 3 ] || die "usage: sh scripts/bundle_python.sh DIR VERSION [FILE]"
 dir=$1 version=$2 file=${3:-}
+# With a slash at the end what is beside it would be in it.
+while [ "$dir" != "${dir%/}" ]; do dir=${dir%/}; done
+[ -n "$dir" ] || die "'$1' is no name of a directory"
 [ -z "$file" ] || [ -f "$file" ] || die "$file does not exist"
 [ ! -e "$dir" ] || [ -f "$dir/bundled" ] || die "$dir exists, and was not made by this script"
 source=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)

@@ -320,6 +320,20 @@ a_python_that_no_archive_has_asks_for_no_rust() {
     fails_with "there is no cargo" PYTHON="$PWD/bin/python3" ERLANG_PYTHON_ARTEFACTS="$PWD/archives"
 }
 
+# Where the shell completes the name of a directory, it ends with a slash.
+a_bundle_is_made_anew_where_its_name_ends_with_a_slash() {
+    rm -rf bin rel
+    mkdir -p bin rel/python
+    touch rel/python/bundled
+    # shellcheck disable=SC2016 # for the stand-in
+    stand_in uv 'mkdir -p "$5/cpython-3.13.1/bin" && cp "$0" "$5/cpython-3.13.1/bin/python3.13"'
+    PATH=$PWD/bin:$PATH sh "$project/scripts/bundle_python.sh" rel/python// 3.13
+    same "bin bundled python" "$(cd rel && ls python | tr '\n' ' ')$(ls -A rel)"
+    status=0
+    sh "$project/scripts/bundle_python.sh" / 3.13 || status=$?
+    same 1 "$status"
+}
+
 prove "all is built, and the second time nothing" all_is_built_and_the_second_time_nothing
 prove "what is lost or of a changed source is built again" what_is_lost_or_changed_is_built_again
 prove "libraries of another source go" libraries_of_another_source_go
@@ -341,3 +355,4 @@ prove "an archive that can't be had says why" an_archive_that_cannot_be_had_says
 prove "a Python that no archive has is not built for unasked" a_python_that_no_archive_has_asks_for_no_rust
 prove "what no archive has is built" without_an_archive_for_this_machine_it_is_built
 prove "a password of a URL is not said" a_password_of_a_url_is_not_said
+prove "a bundle is made anew where its name ends with a slash" a_bundle_is_made_anew_where_its_name_ends_with_a_slash
