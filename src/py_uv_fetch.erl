@@ -8,6 +8,7 @@
 -export([fetch/1]).
 
 -define(TIMEOUT, 120_000).
+-define(MOST_REDIRECTS, 5).
 -define(INDEXES, ["UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"]).
 -define(CERTIFICATES, ["SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"]).
 
@@ -93,32 +94,48 @@ libc() ->
 
 %% The name and the password of the index are for its own host alone.
 absolute(Link, Page) ->
-    #{host := Host} = From = uri_string:parse(Page),
-    case uri_string:parse(unicode:characters_to_list(uri_string:resolve(Link, maps_without_user(From)))) of
-        #{host := Host} = Url -> uri_string:recompose(maps:merge(Url, maps:with([userinfo], From)));
-        Url -> uri_string:recompose(Url)
+    From = uri_string:parse(Page),
+    Url = uri_string:parse(unicode:characters_to_list(uri_string:resolve(Link, maps_without_user(From)))),
+    case origin(Url) =:= origin(From) of
+        true -> uri_string:recompose(maps:merge(Url, maps:with([userinfo], From)));
+        false -> uri_string:recompose(Url)
     end.
+
+origin(Url) -> maps:with([scheme, host, port], Url).
 
 maps_without_user(Url) -> uri_string:recompose(maps:remove(userinfo, Url)).
 
-get(Client, Text) ->
+get(Client, Text) -> get(Client, Text, ?MOST_REDIRECTS).
+
+get(Client, Text, Redirects) ->
     case uri_string:parse(Text) of
         #{scheme := Scheme, host := _} = Url when Scheme =:= "http"; Scheme =:= "https" ->
             Headers = [
                 {"authorization", "Basic " ++ base64:encode_to_string(uri_string:percent_decode(User))}
              || #{userinfo := User} <- [Url]
             ],
-            Options = [{timeout, ?TIMEOUT}, {connect_timeout, 30_000} | tls(Scheme)],
-            answer(Text, httpc:request(get, {maps_without_user(Url), Headers}, Options, [{body_format, binary}], Client));
+            %% The client itself would take the password along to any other host.
+            Options = [{autoredirect, false}, {timeout, ?TIMEOUT}, {connect_timeout, 30_000} | tls(Scheme)],
+            Answer = httpc:request(get, {maps_without_user(Url), Headers}, Options, [{body_format, binary}], Client),
+            answer(Client, Text, Redirects, Answer);
         _ ->
             {error, [bare(Text), " is no URL of a package index"]}
     end.
 
-answer(_Text, {ok, {{_, 200, _}, _Headers, Body}}) -> {ok, Body};
-answer(Text, {ok, {{_, Status, Phrase}, _Headers, _Body}}) ->
-    {error, io_lib:format("~ts: ~b ~ts", [bare(Text), Status, Phrase])};
-answer(Text, {error, Why}) ->
+answer(_Client, _Text, _Redirects, {ok, {{_, 200, _}, _Headers, Body}}) ->
+    {ok, Body};
+answer(Client, Text, Redirects, {ok, {{_, Status, Phrase}, Headers, _Body}}) ->
+    case {Status div 100, proplists:get_value("location", Headers)} of
+        {3, Link} when Link =/= undefined, Redirects > 0 -> redirected(Client, Text, absolute(Link, Text), Redirects - 1);
+        _ -> {error, io_lib:format("~ts: ~b ~ts", [bare(Text), Status, Phrase])}
+    end;
+answer(_Client, Text, _Redirects, {error, Why}) ->
     {error, io_lib:format("~ts: ~0tP", [bare(Text), Why, 12])}.
+
+redirected(_Client, "https:" ++ _ = Text, "http:" ++ _, _Redirects) ->
+    {error, [bare(Text), " leads to a place without encryption"]};
+redirected(Client, _Text, Url, Redirects) ->
+    get(Client, Url, Redirects).
 
 tls("http") ->
     [];

@@ -37,6 +37,7 @@
     ensure_that_is_interrupted_leaves_no_process_and_is_made_again/1,
     ensure_reads_a_private_index_by_the_environment/1,
     uv_is_fetched_from_an_index/1,
+    a_password_does_not_follow_where_an_index_leads/1,
     a_wheel_of_uv_with_another_digest_is_refused/1,
     ensure_ends_with_a_node_that_is_killed/1,
     a_python_that_is_missing_is_installed_from_a_mirror/1,
@@ -83,6 +84,7 @@ all() ->
         ensure_that_is_interrupted_leaves_no_process_and_is_made_again,
         ensure_reads_a_private_index_by_the_environment,
         uv_is_fetched_from_an_index,
+        a_password_does_not_follow_where_an_index_leads,
         a_wheel_of_uv_with_another_digest_is_refused,
         ensure_ends_with_a_node_that_is_killed,
         a_python_that_is_missing_is_installed_from_a_mirror,
@@ -442,6 +444,21 @@ uv_is_fetched_from_an_index(Config) ->
      || Pythons <- [[proplists:get_value(python, Config)], []]
     ].
 
+%% The index at the end refuses passwords.
+a_password_does_not_follow_where_an_index_leads(Config) ->
+    Url = index(Config, "", #{}),
+    ok = uv_wheel(Config, good),
+    {ok, Port} = py:call('__main__', serve_lead, [bin(Url)]),
+    os:putenv("UV_DEFAULT_INDEX", "http://me:s3cret@127.0.0.1:" ++ integer_to_list(Port)),
+    [
+        begin
+            without_uv(Config, "cache" ++ integer_to_list(length(Pythons))),
+            {ok, Uv} = py_uv:find(Pythons),
+            ?assertEqual({ok, <<"fetched\n">>}, py_command:run(Uv, [], #{timeout => 10_000}))
+        end
+     || Pythons <- [[proplists:get_value(python, Config)], []]
+    ].
+
 a_wheel_of_uv_with_another_digest_is_refused(Config) ->
     Url = index(Config, "", #{}),
     ok = uv_wheel(Config, bad),
@@ -721,7 +738,7 @@ wheel_maker() ->
         "    wanted = password and 'Basic ' + base64.b64encode(password.encode()).decode()\n"
         "    class Handler(http.server.SimpleHTTPRequestHandler):\n"
         "        def do_GET(self):\n"
-        "            if wanted and self.headers.get('Authorization') != wanted:\n"
+        "            if self.headers.get('Authorization') != (wanted or None):\n"
         "                self.send_error(401)\n"
         "            else:\n"
         "                super().do_GET()\n"
@@ -734,6 +751,19 @@ wheel_maker() ->
         "        servers[root] = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)\n"
         "        threading.Thread(target=servers[root].serve_forever, daemon=True).start()\n"
         "    return servers[root].server_address[1]\n"
+        "def serve_lead(url):\n"
+        "    import http.server, threading\n"
+        "    class Handler(http.server.BaseHTTPRequestHandler):\n"
+        "        def do_GET(self):\n"
+        "            self.send_response(302)\n"
+        "            self.send_header('Location', url + self.path)\n"
+        "            self.send_header('Content-Length', '0')\n"
+        "            self.end_headers()\n"
+        "        def log_message(self, *_):\n"
+        "            pass\n"
+        "    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)\n"
+        "    threading.Thread(target=server.serve_forever, daemon=True).start()\n"
+        "    return server.server_address[1]\n"
     >>.
 
 refused(Part, {error, {bad_argument, Sentence} = Reason}) ->

@@ -21,6 +21,7 @@ import tempfile
 import urllib.parse
 import urllib.request
 import zipfile
+from typing import Any
 
 _INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 _CERTIFICATES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
@@ -29,6 +30,25 @@ _LINK = re.compile(r'<a\s[^>]*?href="([^"]+)"[^>]*>\s*([^<\s]+)\s*</a>')
 
 def _first(names: tuple[str, ...], default: str) -> str:
     return next((os.environ[name] for name in names if os.environ.get(name)), default)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """The name and the password are for one host alone, and nobody leads away from encryption."""
+
+    def redirect_request(
+        self, request: urllib.request.Request, *others: Any
+    ) -> urllib.request.Request | None:
+        redirected = super().redirect_request(request, *others)
+        if redirected is not None and _origin(redirected.full_url) != _origin(request.full_url):
+            redirected.remove_header("Authorization")
+            if request.type == "https" != redirected.type:
+                return None
+        return redirected
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.netloc.rpartition("@")[2]
 
 
 def _get(url: str) -> bytes:
@@ -43,8 +63,9 @@ def _get(url: str) -> bytes:
         token = base64.b64encode(user.encode()).decode()
         request.add_header("Authorization", "Basic " + token)
     bundle = _first(_CERTIFICATES, "") or None
-    context = ssl.create_default_context(cafile=bundle) if parts.scheme == "https" else None
-    with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+    context = ssl.create_default_context(cafile=bundle)
+    opener = urllib.request.build_opener(_Redirects, urllib.request.HTTPSHandler(context=context))
+    with opener.open(request, timeout=30) as answer:
         return bytes(answer.read())
 
 
@@ -69,10 +90,10 @@ def _wheel(index: str) -> tuple[str, str]:
         raise SystemExit(f"{_bare(page)} has no wheel of uv for {_libc()} on {platform.machine()}")
     _, url, digest = max(found)
     joined = urllib.parse.urljoin(page, url)
-    inside, of_page = urllib.parse.urlsplit(joined), urllib.parse.urlsplit(page)
     # The name and the password are for the host of the index alone.
-    if inside.netloc == of_page.netloc.rpartition("@")[2]:
-        joined = urllib.parse.urlunsplit(inside._replace(netloc=of_page.netloc))
+    if _origin(joined) == _origin(page):
+        netloc = urllib.parse.urlsplit(page).netloc
+        joined = urllib.parse.urlunsplit(urllib.parse.urlsplit(joined)._replace(netloc=netloc))
     return joined, digest
 
 
