@@ -219,6 +219,16 @@ defmodule FirstClassTest do
     assert Py.eval("value", value: MapSet.new([%{}])) |> elem(0) == :error
   end
 
+  test "a struct that only looks like one of Elixir's goes back as it came, and changes no other" do
+    odd = %{__struct__: MapSet, map: %{}, odd: 1}
+    assert Py.eval("value", value: odd) == {:ok, odd}
+    assert Py.eval("__import__('erlang').MapSet([1])") == {:ok, MapSet.new([1])}
+
+    for value <- [%{__struct__: MapSet}, %{__struct__: MapSet, map: 1}, %{__struct__: Py.Ref}] do
+      assert Py.eval("value", value: value) == {:ok, value}
+    end
+  end
+
   test "a struct has a converter of its own, if one is registered" do
     :ok = Py.register_converter(:to_python, FirstClassTest.Day, {:builtins, :sorted})
     day = %{__struct__: FirstClassTest.Day, year: 2024, month: 2, day: 29}

@@ -46,23 +46,25 @@ class Struct(dict[str, Any]):
 class MapSet(set[Any]):
     """A set that is converted to a ``MapSet`` of Elixir; any other set becomes a list."""
 
+    # The fields beside its map, if it came from Elixir: releases of Elixir differ in them.
+    _others: dict[str, Any] | None = None
+
     def __repr__(self) -> str:
         return f"erlang.MapSet({set(self)!r})"
 
 
-# The fields of a MapSet beside its map: releases of Elixir differ in them.
+# The same of one that is made here.
 _others: dict[str, Any] | None = None
 
 
 def make(module: str, fields: dict[str, Any]) -> object:
     """What a struct becomes."""
-    if module == _REFERENCE:
+    if module == _REFERENCE and "object" in fields:
         return fields["object"]
-    if module == _MAP_SET:
-        global _others
-        items = fields.pop("map")
-        _others = fields
-        return MapSet(items)
+    if module == _MAP_SET and isinstance(fields.get("map"), dict):
+        made = MapSet(fields.pop("map"))
+        made._others = fields
+        return made
     return Struct(module.removeprefix("Elixir."), fields)
 
 
@@ -80,14 +82,17 @@ def _of_struct(struct: Struct) -> dict[Atom, object]:
 
 
 def _of_map_set(map_set: MapSet) -> dict[Atom, object]:
-    if _others is None:
-        from erlang import call
+    global _others
+    others = map_set._others
+    if others is None:
+        if _others is None:
+            from erlang import call
 
-        # An empty one comes by way of `make`.
-        call("$map_set")
+            _others = getattr(call("$map_set"), "_others", None)
+        others = _others or {}
     fields: dict[Atom, object] = {Atom(_STRUCT): Atom(_MAP_SET)}
     fields[Atom("map")] = {item: [] for item in map_set}
-    for name, value in (_others or {}).items():
+    for name, value in others.items():
         fields[Atom(name)] = value
     return fields
 
