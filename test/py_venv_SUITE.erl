@@ -405,7 +405,7 @@ ensure_that_is_interrupted_leaves_no_process_and_is_made_again(Config) ->
     {ok, Number} = file:read_file(Begun),
     Proc = "/proc/" ++ string:trim(binary_to_list(Number)),
     ?assert(filelib:is_file(Proc)),
-    ok = file:write_file(filename:join(Venv, "half.txt"), ""),
+    ok = file:write_file(filename:join(Venv, "lib/half.txt"), ""),
     exit(Pid, kill),
     receive {'DOWN', Monitor, process, Pid, killed} -> ok end,
     py_test:eventually(fun() -> not filelib:is_file(Proc) end),
@@ -414,7 +414,7 @@ ensure_that_is_interrupted_leaves_no_process_and_is_made_again(Config) ->
     ?assertEqual(ok, py_venv:ensure_venv(Venv, [<<"tinypkg">>])),
     ?assert(filelib:is_file(Begun)),
     %% Made anew, and not filled up.
-    ?assertNot(filelib:is_file(filename:join(Venv, "half.txt"))).
+    ?assertNot(filelib:is_file(filename:join(Venv, "lib/half.txt"))).
 
 ensure_reads_a_private_index_by_the_environment(Config) ->
     "http://" ++ Rest = index(Config, "me:s3cret", #{<<"tinypkg">> => [{<<"1.0">>, 42}]}),
