@@ -50,7 +50,7 @@ wheel(Client, Dir) ->
     Index = env(?INDEXES, "https://pypi.org/simple"),
     Page = string:trim(Index, trailing, "/") ++ "/uv/",
     case get(Client, Page) of
-        {ok, Html} -> newest(Client, Page, links(Html), Dir);
+        {ok, Html, Place} -> newest(Client, Place, links(Html), Dir);
         {error, _} = Error -> Error
     end.
 
@@ -60,7 +60,7 @@ newest(Client, Page, Links, Dir) ->
     {_Version, Link, Digest} = lists:max(Links),
     Url = absolute(Link, Page),
     case get(Client, Url) of
-        {ok, Wheel} ->
+        {ok, Wheel, _} ->
             case string:lowercase(binary:encode_hex(crypto:hash(sha256, Wheel))) of
                 Digest -> unpack(Wheel, Dir);
                 _ -> {error, [bare(Url), " does not have the digest that the index gives"]}
@@ -105,6 +105,7 @@ origin(Url) -> maps:with([scheme, host, port], Url).
 
 maps_without_user(Url) -> uri_string:recompose(maps:remove(userinfo, Url)).
 
+%% What is there, and where it was in the end.
 get(Client, Text) -> get(Client, Text, ?MOST_REDIRECTS).
 
 get(Client, Text, Redirects) ->
@@ -122,8 +123,8 @@ get(Client, Text, Redirects) ->
             {error, [bare(Text), " is no URL of a package index"]}
     end.
 
-answer(_Client, _Text, _Redirects, {ok, {{_, 200, _}, _Headers, Body}}) ->
-    {ok, Body};
+answer(_Client, Text, _Redirects, {ok, {{_, 200, _}, _Headers, Body}}) ->
+    {ok, Body, Text};
 answer(Client, Text, Redirects, {ok, {{_, Status, Phrase}, Headers, _Body}}) ->
     case {Status div 100, proplists:get_value("location", Headers)} of
         {3, Link} when Link =/= undefined, Redirects > 0 -> redirected(Client, Text, absolute(Link, Text), Redirects - 1);

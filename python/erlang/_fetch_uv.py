@@ -51,8 +51,11 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc.rpartition("@")[2]
 
 
-def _get(url: str) -> bytes:
-    """A name and a password in the URL go into the header."""
+def _get(url: str) -> tuple[bytes, str]:
+    """What is there, and where it was in the end.
+
+    A name and a password in the URL go into the header.
+    """
     parts = urllib.parse.urlsplit(url)
     request = urllib.request.Request(
         urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
@@ -66,7 +69,7 @@ def _get(url: str) -> bytes:
     context = ssl.create_default_context(cafile=bundle)
     opener = urllib.request.build_opener(_Redirects, urllib.request.HTTPSHandler(context=context))
     with opener.open(request, timeout=30) as answer:
-        return bytes(answer.read())
+        return bytes(answer.read()), answer.geturl()
 
 
 def _libc() -> str:
@@ -81,7 +84,8 @@ def _wheel(index: str) -> tuple[str, str]:
     """The URL and the digest of the newest wheel for this machine."""
     page = index.rstrip("/") + "/uv/"
     found = []
-    for link, name in _LINK.findall(_get(page).decode()):
+    links, place = _get(page)
+    for link, name in _LINK.findall(links.decode()):
         url, _, digest = html.unescape(link).partition("#sha256=")
         fits = _libc() in name and platform.machine() in name and name.endswith(".whl")
         if fits and re.match(r"uv-\d+(\.\d+)*-py3-none-", name) and len(digest) == 64:
@@ -89,7 +93,7 @@ def _wheel(index: str) -> tuple[str, str]:
     if not found:
         raise SystemExit(f"{_bare(page)} has no wheel of uv for {_libc()} on {platform.machine()}")
     _, url, digest = max(found)
-    joined = urllib.parse.urljoin(page, url)
+    joined = urllib.parse.urljoin(place, url)
     # The name and the password are for the host of the index alone.
     if _origin(joined) == _origin(page):
         netloc = urllib.parse.urlsplit(page).netloc
@@ -103,7 +107,7 @@ def _bare(url: str) -> str:
 
 def main(directory: str) -> None:
     url, digest = _wheel(_first(_INDEXES, "https://pypi.org/simple"))
-    wheel = _get(url)
+    wheel, _ = _get(url)
     if hashlib.sha256(wheel).hexdigest() != digest:
         raise SystemExit(f"{_bare(url)} does not have the digest that the index gives")
     with zipfile.ZipFile(io.BytesIO(wheel)) as files:
