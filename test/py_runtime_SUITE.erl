@@ -31,6 +31,7 @@
     async_04_a_call_that_was_given_up_waits_no_more/1,
     async_04_curio_talks_by_a_queue/1,
     a_call_that_waits_for_its_own_loop_is_refused/1,
+    a_call_of_a_worker_does_not_wait_for_its_own_loop/1,
     a_call_that_does_not_wait_for_its_loop_is_answered/1
 ]).
 
@@ -324,6 +325,22 @@ async_04_curio_talks_by_a_queue(_Config) ->
     end.
 
 %% ---- calls that wait for themselves
+
+%% One of a function that is known to be none of coroutines.
+a_call_of_a_worker_does_not_wait_for_its_own_loop(_Config) ->
+    Ways = [
+        {fun() -> py_event_loop:run(math, sqrt, [16]) end, {ok, 4.0}},
+        {fun() -> py:async_gather([{math, sqrt, [16]}, {math, sqrt, [4]}]) end, {ok, [4.0, 2.0]}}
+    ],
+    lists:foreach(
+        fun({Run, Value}) ->
+            [?assertEqual(Value, Run()) || _ <- [1, 2]],
+            ok = py:register_function(runtime_loops, fun([]) -> element(1, Run()) end),
+            Answer = py:await(py:async_call(py_models, calls_blocking, [runtime_loops])),
+            ?assertEqual({ok, <<"ok">>}, Answer)
+        end,
+        Ways
+    ).
 
 a_call_that_waits_for_its_own_loop_is_refused(_Config) ->
     Self = self(),

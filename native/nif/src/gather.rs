@@ -151,6 +151,7 @@ fn gather_submit<'a>(
     gather.slot.remember_all(tickets());
     lock(&gather.tickets).extend(tickets());
     let left = to_pool(jobs, &event_loop);
+    let waits = !left.is_empty();
     if let Err((jobs, refused)) = event_loop.push_all(left) {
         for mut job in jobs {
             job.ticket.cancel();
@@ -160,7 +161,9 @@ fn gather_submit<'a>(
             job.recycle();
         }
     }
-    callback::waits_for_loop(&gather.slot, &event_loop);
+    if waits {
+        callback::waits_for_loop(&gather.slot, &event_loop);
+    }
     Ok(atoms::ok())
 }
 

@@ -196,7 +196,10 @@ fn await_task<'a>(
     let (ticket, slot) = (job.ticket.clone(), job.slot.clone());
     slot.remember(ticket.clone());
     post(job, event_loop)?;
-    callback::waits_for_loop(&slot, event_loop);
+    // What a worker calls does not wait for the loop.
+    if ticket.event_loop().is_some() {
+        callback::waits_for_loop(&slot, event_loop);
+    }
     event_loop::linger_for(env, &slot, &ticket);
     Ok(ticket.id().encode(env))
 }
