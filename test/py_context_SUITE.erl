@@ -17,6 +17,7 @@
     calls_queued_in_a_context_that_is_killed_hear_of_it/1,
     a_call_running_in_a_context_that_is_killed_hears_of_it/1,
     a_call_that_waits_below_another_one_hears_of_the_end_of_its_context/1,
+    a_call_that_waits_below_another_one_is_interrupted/1,
     an_interrupted_call_is_an_error_and_the_context_lives/1,
     code_that_swallows_the_interrupt_is_told_again/1,
     interrupting_an_idle_context_says_so/1,
@@ -231,8 +232,14 @@ a_call_running_in_a_context_that_is_killed_hears_of_it(_Config) ->
      || Stop <- [fun py_test:down/1, fun py_context:stop/1]
     ].
 
-%% The one on top of it hears of it, too; what the function does then is its own business.
 a_call_that_waits_below_another_one_hears_of_the_end_of_its_context(_Config) ->
+    ?assertMatch({error, {context_died, _}}, below(fun py_context:stop/1)).
+
+a_call_that_waits_below_another_one_is_interrupted(_Config) ->
+    ?assertEqual({error, interrupted}, below(fun py:interrupt/1)).
+
+%% The one on top of it hears of it, too; what the function does then is its own business.
+below(End) ->
     Self = self(),
     Waits = fun(_) ->
         Self ! waits,
@@ -256,9 +263,9 @@ a_call_that_waits_below_another_one_hears_of_the_end_of_its_context(_Config) ->
         end
     end,
     ok = Hears(),
-    ok = py_context:stop(Ctx),
+    ok = End(Ctx),
     ok = Hears(),
-    ?assertMatch({error, {context_died, _}}, Hears()).
+    Hears().
 
 an_interrupted_call_is_an_error_and_the_context_lives(_Config) ->
     Ctx = new(),

@@ -137,11 +137,6 @@ impl Thread {
         }
     }
 
-    /// The job it runs at this moment, if any.
-    pub fn innermost(&self) -> Option<Arc<Ticket>> {
-        lock(&self.jobs).last().map(|job| job.ticket.clone())
-    }
-
     /// All that it runs, innermost last.
     pub fn running(&self) -> Vec<Arc<Ticket>> {
         lock(&self.jobs)

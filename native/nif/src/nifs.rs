@@ -202,7 +202,7 @@ fn pool_interrupt(pool: ResourceArc<PoolRef>) -> Atom {
         .pool
         .threads()
         .iter()
-        .filter_map(|thread| thread.innermost())
+        .flat_map(|thread| thread.running())
         .filter(|ticket| ticket.stop(Why::Interrupted))
         .count();
     if event_loop::interrupt_tasks(&pool) || stopped > 0 {
