@@ -185,8 +185,11 @@ fn try_hand_over(ticket: Ticket, turn: Permit) -> Result<(), Refusal> {
         return Ok(());
     };
     let given = run.given(index);
-    let stop = start(given, Done::node(ticket, *place, turn))?;
-    run.keep(index, Running::Foreign(stop));
+    match contain(|| start(given, Done::node(ticket, *place, turn))) {
+        Ok(started) => run.keep(index, Running::Foreign(started?)),
+        // Mostly it has ended with its `Done`, which the panic has dropped.
+        Err(reason) => Ticket::new(&run, index).fail(reason),
+    }
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use reactor::Handle;
 
+use crate::contain::contain;
 use crate::error::Reason;
 use crate::limit::Permit;
 use crate::node::{Given, Output};
@@ -145,7 +146,11 @@ impl Done {
 
 impl Drop for Done {
     fn drop(&mut self) {
-        self.end(Err(Reason::Stopped));
+        let reason = match std::thread::panicking() {
+            true => Reason::Panicked(format!("on the way to {}", self.place)),
+            false => Reason::Stopped,
+        };
+        self.end(Err(reason));
     }
 }
 
@@ -194,7 +199,7 @@ pub(crate) async fn attempt(
             turn,
             held: None,
         };
-        match start(given.clone(), done) {
+        match contain(|| start(given.clone(), done))? {
             Ok(stop) => return Attempt::new(receiver, stop).await,
             Err(Refusal::Fails(_, reason)) => return Err(reason),
             Err(Refusal::Busy(mut done)) => turn = done.turn.take(),

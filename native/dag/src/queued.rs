@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::contain::contain;
 use crate::cpu_lane::Job;
 use crate::error::{Error, Reason};
 use crate::foreign::{Done, Pause, Stop, Way};
@@ -184,7 +185,9 @@ impl Run {
 
     /// A refusal ends its node on the pool, not here: a chain of refusals must not recurse.
     fn hand_over_turn(self: &Arc<Self>, turn: Turn) {
-        match (turn.queue.enter)(turn) {
+        let enter = turn.queue.enter;
+        // A panic has dropped the turn, which has ended what it was for.
+        match contain(|| enter(turn)).unwrap_or(Ok(())) {
             Ok(()) => {}
             Err(NoTurn::Fails(turn, reason)) => {
                 let end = move || turn.refuse(reason);

@@ -60,6 +60,29 @@ fn a_chain_of_foreign_nodes_gives_its_values_on_and_tells_where_they_ran() {
     }
 }
 
+#[test]
+fn a_node_that_panics_as_it_starts_fails_and_the_others_run() {
+    let bang = |name| Node::foreign(name, ELSEWHERE, |_, _| panic!("bang"));
+    let graph = Graph::builder()
+        .node(bang("plain"))
+        .node(bang("tried").retries(1, Duration::ZERO))
+        .node(elsewhere("fine", 1))
+        .node(elsewhere("after", 1).maybe(["plain"]))
+        .build()
+        .unwrap();
+    let lanes = lanes();
+    let run = lanes.run(&graph, nothing(), Options::default().partial());
+    let report = run.unwrap().wait().unwrap();
+    let reason = |name| match &report.node(name).unwrap().outcome {
+        Some(Outcome::Failed(reason)) => reason.to_string(),
+        other => panic!("{name}: {other:?}"),
+    };
+    assert_eq!(reason("plain"), "panicked: on the way to elsewhere");
+    assert_eq!(reason("tried"), "panicked: bang");
+    assert_eq!(report.get::<u32>("fine"), Some(&1));
+    assert_eq!(report.get::<u32>("after"), Some(&1));
+}
+
 fn nothing() -> [(&'static str, Value); 0] {
     []
 }

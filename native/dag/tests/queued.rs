@@ -60,6 +60,21 @@ fn chain(length: usize, queue: &'static Queue) -> Vec<Node> {
     (0..length).map(link).collect()
 }
 
+#[test]
+fn a_run_whose_turn_panics_on_its_way_is_stopped() {
+    static PANICS: Queue = Queue {
+        name: "panics",
+        at_once: 1,
+        enter: |_| panic!("bang"),
+    };
+    let lanes = lanes();
+    let tried = node("n", &PANICS).retries(1, Duration::ZERO);
+    for node in [node("n", &PANICS), tried] {
+        let report = run(&lanes, [node], 0).run.wait().unwrap();
+        assert_eq!(report.error, Some(Error::Stopped));
+    }
+}
+
 struct Running {
     turns: Receiver<Turn>,
     run: RunHandle,

@@ -167,10 +167,19 @@ fn dag_run<'a>(
 
 fn values_of(inputs: Vec<(String, Term<'_>)>) -> NifResult<Vec<(String, Value)>> {
     let value = |(name, term)| {
-        let bytes = binary_of(term).ok_or(BAD)?;
+        let bytes = encoded(term)?;
         Ok((name, Value::new(NodeValue::Term(bytes.into()))))
     };
     inputs.into_iter().map(value).collect()
+}
+
+/// A term with its version byte.
+fn encoded(term: Term<'_>) -> NifResult<&[u8]> {
+    let bytes = binary_of(term).ok_or(BAD)?;
+    match bytes {
+        [131, _, ..] => Ok(bytes),
+        _ => Err(BAD),
+    }
 }
 
 /// Ends a run soon; `silent`: its caller is not told, and nothing is sent once this has returned.
@@ -183,14 +192,16 @@ fn dag_cancel(run: ResourceArc<RunRef>, silent: bool) -> Atom {
 /// What a function of Erlang gave: a value, or the reason why there is none.
 #[rustler::nif]
 fn dag_reply<'a>(run: ResourceArc<RunRef>, id: u64, ok: bool, bytes: Term<'a>) -> NifResult<Atom> {
-    let bytes = binary_of(bytes).ok_or(BAD)?;
+    let bytes = encoded(bytes)?;
     let Some(done) = run.0.context.calls.take(id) else {
         return Ok(atoms::ok());
     };
     let result = match ok {
         true => Ok(Value::new(NodeValue::Term(bytes.into())).into()),
         // Without the version byte, as it stands inside of an answer.
-        false => Err(Reason::foreign(TermReason(bytes[1..].into()))),
+        false => Err(Reason::foreign(TermReason(
+            bytes.get(1..).unwrap_or_default().into(),
+        ))),
     };
     complete(done, result);
     Ok(atoms::ok())

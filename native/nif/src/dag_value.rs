@@ -128,7 +128,7 @@ pub fn foreign<'py>() -> Failure<'py> {
 pub fn is_true(value: &Value) -> bool {
     match of(value) {
         None => false,
-        Some(NodeValue::Term(bytes)) => !etf::is_false(&bytes[1..]),
+        Some(NodeValue::Term(bytes)) => !etf::is_false(bytes.get(1..).unwrap_or_default()),
         Some(NodeValue::Reply(reply)) => pyloop::graph::reply::is_true(reply),
         Some(NodeValue::Python(made)) => match (made.is_true, &made.term) {
             (Some(is_true), _) => is_true,
@@ -143,7 +143,10 @@ pub fn is_true(value: &Value) -> bool {
 pub fn write(out: &mut Vec<u8>, value: &Value) -> Result<(), Reason> {
     match of(value) {
         None => write_atom(out, "none"),
-        Some(NodeValue::Term(bytes)) => out.extend_from_slice(&bytes[1..]),
+        Some(NodeValue::Term(bytes)) => match bytes.get(1..) {
+            Some(term) => out.extend_from_slice(term),
+            None => return Err(Reason::new("no term")),
+        },
         Some(NodeValue::Reply(reply)) => write_reply(out, reply),
         Some(NodeValue::Python(made)) => match &made.term {
             Some(term) => out.extend_from_slice(term),
