@@ -15,6 +15,7 @@
     the_loop_of_a_process_is_always_the_same/1,
     the_low_level_functions_run_and_await/1,
     a_task_is_cancelled_by_the_reference_its_caller_gave/1,
+    all_tasks_of_one_reference_are_cancelled_by_it/1,
     a_task_nobody_waits_for_runs/1,
     a_callback_of_another_thread_wakes_the_loop/1,
     work_is_submitted_under_a_number/1,
@@ -191,6 +192,24 @@ the_low_level_functions_run_and_await(_Config) ->
     ?assertEqual({ok, 6}, py:await(Other)),
     unlink(Own),
     py_test:down(Own).
+
+all_tasks_of_one_reference_are_cancelled_by_it(_Config) ->
+    {ok, Loop} = py_event_loop:get_loop(),
+    Ref = make_ref(),
+    Names = [<<"same_first">>, <<"same_second">>, <<"same_third">>],
+    Begin = fun(Name) ->
+        Request = #{module => py_asyncs, func => hang, args => [Name], ref => Ref},
+        {ok, Ref} = py_event_loop:run_async(Loop, Request),
+        ok = py_test:begun(Name)
+    end,
+    ok = lists:foreach(Begin, Names),
+    %% One that ends takes no other's place.
+    Give = #{module => py_asyncs, func => give, args => [6], ref => Ref},
+    {ok, Ref} = py_event_loop:run_async(Loop, Give),
+    ok = py_test:message({async_result, Ref, {ok, 6}}),
+    ok = py:cancel(Ref),
+    [ok = py_test:ended(Name) || Name <- Names],
+    py_test:nothing_waits().
 
 a_task_is_cancelled_by_the_reference_its_caller_gave(_Config) ->
     {ok, Loop} = py_event_loop:get_loop(),

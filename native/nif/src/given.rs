@@ -12,7 +12,7 @@ use crate::ticket::Ticket;
 
 /// By the bytes of the reference. An entry lives as long as the job's reply, so the map has the bound of the
 /// queues (I8).
-static JOBS: LazyLock<Mutex<HashMap<Vec<u8>, Arc<Ticket>>>> = LazyLock::new(Mutex::default);
+static JOBS: LazyLock<Mutex<HashMap<Vec<u8>, Vec<Arc<Ticket>>>>> = LazyLock::new(Mutex::default);
 
 /// Keeps a job findable.
 pub struct Given {
@@ -24,7 +24,9 @@ impl Given {
     /// `None`: the name is no reference, and nobody can cancel by it.
     pub fn new(name: Term<'_>, ticket: &Arc<Ticket>) -> Option<Self> {
         let key = key(name)?;
-        lock(&JOBS).insert(key.clone(), ticket.clone());
+        let mut jobs = lock(&JOBS);
+        jobs.entry(key.clone()).or_default().push(ticket.clone());
+        drop(jobs);
         Some(Given {
             key,
             id: ticket.id(),
@@ -35,16 +37,21 @@ impl Given {
 impl Drop for Given {
     fn drop(&mut self) {
         let mut jobs = lock(&JOBS);
-        // A later job may have the same name.
-        if jobs.get(&self.key).is_some_and(|job| job.id() == self.id) {
-            jobs.remove(&self.key);
+        // Other jobs may have the same name.
+        if let Some(same) = jobs.get_mut(&self.key) {
+            same.retain(|job| job.id() != self.id);
+            if same.is_empty() {
+                jobs.remove(&self.key);
+            }
         }
     }
 }
 
-/// The job that has this name now.
-pub fn find(name: Term<'_>) -> Option<Arc<Ticket>> {
-    lock(&JOBS).get(&key(name)?).cloned()
+/// The jobs that have this name now.
+pub fn find(name: Term<'_>) -> Vec<Arc<Ticket>> {
+    let key = key(name);
+    let named = key.and_then(|key| lock(&JOBS).get(&key).cloned());
+    named.unwrap_or_default()
 }
 
 fn key(name: Term<'_>) -> Option<Vec<u8>> {

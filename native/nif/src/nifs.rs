@@ -277,12 +277,11 @@ fn cancel(slot: ResourceArc<Slot>, id: u64) -> Atom {
 /// (any more) is fine.
 #[rustler::nif]
 fn cancel_ref(reference: Term<'_>) -> Atom {
-    let ticket = match reference.decode::<ResourceArc<TicketRef>>() {
-        Ok(reference) => Some(reference.ticket.clone()),
-        Err(_) => given::find(reference),
-    };
-    if let Some(ticket) = ticket {
-        ticket.cancel();
+    match reference.decode::<ResourceArc<TicketRef>>() {
+        Ok(reference) => _ = reference.ticket.cancel(),
+        Err(_) => given::find(reference).iter().for_each(|ticket| {
+            ticket.cancel();
+        }),
     }
     atoms::ok()
 }
