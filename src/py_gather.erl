@@ -7,8 +7,6 @@
 
 %% Calls that are handed over by one NIF, which must be short.
 -define(AT_ONCE, 64).
-%% An answer on its way through `py_courier' comes within so many milliseconds, or not at all.
--define(DETOUR, 5000).
 
 %% All calls at once; their values in order, or every failure by the number of its call.
 -spec all([tuple()], py:timeout_or_opts()) -> {ok, [term()]} | {error, py_error:reason()}.
@@ -46,17 +44,20 @@ together(Loop, Payloads, #{flags := Flags, timeout := Timeout}, Cancel) ->
     Deadline = py_deadline:at(Timeout),
     Slot = py_call:slot(),
     %% Made in the function of its receive: the wait skips the rest of the mailbox.
-    Key = make_ref(),
+    Key = alias(),
     Gather = py_nif:gather_new(Slot, Key, length(Payloads), Cancel),
     ok = submit_all(Gather, Loop, Flags, 0, Payloads),
     receive
-        {Key, Answers} -> gathered(Gather, Answers, cancelled)
+        {Key, Answers} ->
+            true = unalias(Key),
+            gathered(Gather, Answers, cancelled)
     after py_deadline:left(Deadline) ->
-        %% I4: the message is sent by now, and there is no second one.
+        %% I4: the message is sent by now, and there is no second one. One that `py_courier' has still comes to nobody.
         ok = py_nif:gather_close(Gather),
+        true = unalias(Key),
         receive
             {Key, Answers} -> gathered(Gather, Answers, timeout)
-        after ?DETOUR -> gathered(Gather, [none || _ <- Payloads], timeout)
+        after 0 -> gathered(Gather, [none || _ <- Payloads], timeout)
         end
     end.
 

@@ -10,6 +10,7 @@
     a_courier_that_does_nothing_is_an_error/1,
     a_sender_that_waits_can_be_stopped/1,
     answers_and_items_wait_for_the_courier/1,
+    a_gather_whose_courier_is_late_leaves_no_message/1,
     whoever_waits_for_an_answer_hears_of_the_courier_s_death/1
 ]).
 %% Called in another node.
@@ -133,6 +134,32 @@ answers_and_items_wait_for_the_courier(_Config) ->
     [ok = py_test:message({py_stream, Stream, {data, {N, wide()}}}) || N <- lists:seq(0, 3 * ?MOST - 1)],
     ok = py_test:message({py_stream, Stream, done}).
 
+a_gather_whose_courier_is_late_leaves_no_message(_Config) ->
+    Courier = whereis(py_courier),
+    Nobody = spawn(fun() -> receive stop -> ok end end),
+    Calls = [{py_couriers, sends_wide_then, [Nobody, 1]}, {math, sqrt, [16]}],
+    Gather = fun(Limit) -> py:async_gather(Calls, Limit) end,
+    ?assertEqual({ok, [1, 4.0]}, Gather(infinity)),
+    true = erlang:suspend_process(Courier),
+    Late = [{1, timeout}, {2, timeout}],
+    try
+        ?assertEqual({error, {gather_failed, Late}}, Gather(1000)),
+        ok = py_test:eventually(fun() -> queued(Courier) >= 2 end)
+    after
+        true = erlang:resume_process(Courier)
+    end,
+    ok = py_test:eventually(fun() -> queued(Courier) =:= 0 end),
+    ?assertEqual({ok, [1, 4.0]}, Gather(infinity)),
+    ok = py_test:nothing_waits(),
+    true = erlang:suspend_process(Courier),
+    ?assertEqual({error, {gather_failed, Late}}, Gather(1000)),
+    ok = py_test:eventually(fun() -> queued(Courier) >= 2 end),
+    ok = py_test:down(Courier),
+    ok = py_test:eventually(fun() -> not lists:member(whereis(py_courier), [undefined, Courier]) end),
+    ?assertEqual({ok, [1, 4.0]}, Gather(infinity)),
+    Nobody ! stop,
+    ok = py_test:nothing_waits().
+
 whoever_waits_for_an_answer_hears_of_the_courier_s_death(_Config) ->
     Courier = whereis(py_courier),
     Nobody = spawn(fun() -> receive stop -> ok end end),
@@ -144,11 +171,16 @@ whoever_waits_for_an_answer_hears_of_the_courier_s_death(_Config) ->
         fun() ->
             {ok, Ref} = py:stream_start(py_couriers, wide_items, [1]),
             last(Ref)
+        end,
+        fun() ->
+            Failed = py:async_gather([{py_couriers, sends_wide_then, [Nobody, 1]}], infinity),
+            {error, {gather_failed, [{1, Reason}]}} = Failed,
+            {error, Reason}
         end
     ],
     Waiting = [spawn_monitor(fun() -> exit(Call()) end) || Call <- Calls],
-    %% Four messages and answers, an item.
-    ok = py_test:eventually(fun() -> queued(Courier) >= 6 end),
+    %% Six messages and answers, two items.
+    ok = py_test:eventually(fun() -> queued(Courier) >= 8 end),
     true = exit(Courier, kill),
     [
         receive

@@ -15,7 +15,10 @@ const FLAT_MAP: usize = 32;
 /// A new courier: the answers that were lost with the one before it are errors.
 pub fn set(caller: Env<'_>, pid: LocalPid) {
     for mut owed in lanes::set(pid) {
-        owed.env.send_from(caller, &owed.to, owed.message);
+        match owed.alias {
+            Some(alias) => _ = forward(Some(caller), &mut owed.env, alias, owed.message, None),
+            None => _ = owed.env.send_from(caller, &owed.to, owed.message),
+        }
     }
 }
 
@@ -45,12 +48,12 @@ pub fn relay(
     post_bytes(env, number, Raw::pid(to), head, bytes)
 }
 
-/// `{forward, Number, To, Message}`: a message whose term is built already, behind earlier ones. On
-/// a scheduler `caller` is the environment of the NIF.
+/// `{forward, Number, To, Message}`: a message whose term is built already, behind earlier ones, to a process or an
+/// alias. On a scheduler `caller` is the environment of the NIF.
 pub fn forward(
     caller: Option<Env<'_>>,
     env: &mut MsgEnv,
-    to: &LocalPid,
+    to: Raw,
     message: Raw,
     owed: Option<Owed>,
 ) -> bool {
@@ -58,7 +61,7 @@ pub fn forward(
     let parcel = [
         Raw::atom(atoms::forward()),
         env.int(number as i64),
-        Raw::pid(to),
+        to,
         message,
     ];
     let message = env.tuple(&parcel);
@@ -117,6 +120,7 @@ pub fn owed_with(
     let message = own.tuple(&words);
     Owed {
         to: *to,
+        alias: None,
         env: own,
         message,
     }

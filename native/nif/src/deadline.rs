@@ -139,7 +139,7 @@ impl Deadline {
             // It must not overtake what the job has sent before.
             if self.reference.ticket.is_couriered() {
                 let owed = courier::owed(env, to, &[Raw::atom(*tag), reference]);
-                courier::forward(None, env, to, message, Some(owed));
+                courier::forward(None, env, Raw::pid(to), message, Some(owed));
             } else {
                 env.send(to, message);
             }

@@ -82,10 +82,11 @@ impl Gather {
         match caller {
             _ if open.couriered => {
                 let count = open.answers.len();
-                let owed = courier::owed_with(&open.env, to, &[open.key], |env, error| {
+                let mut owed = courier::owed_with(&open.env, to, &[open.key], |env, error| {
                     env.list(&vec![error; count])
                 });
-                courier::forward(caller, &mut open.env, to, message, Some(owed))
+                owed.alias = Some(owed.env.copy_from(&open.env, open.key));
+                courier::forward(caller, &mut open.env, open.key, message, Some(owed))
             }
             Some(caller) => open.env.send_from(caller, to, message),
             None => open.env.send(to, message),
@@ -98,7 +99,8 @@ pub struct GatherRef(Arc<Gather>);
 #[rustler::resource_impl]
 impl Resource for GatherRef {}
 
-/// `{Key, Answers}` will come when there are `count` of them; or at the first failure, if `hasty`.
+/// `{Key, Answers}` will come when there are `count` of them; or at the first failure, if `hasty`. By way of the courier
+/// it may come late, so the key is an alias.
 #[rustler::nif]
 fn gather_new<'a>(
     slot: ResourceArc<Slot>,

@@ -45,6 +45,8 @@ pub enum Refused {
 /// What its receiver gets if the courier dies with the answer: it waits for one.
 pub struct Owed {
     pub to: LocalPid,
+    /// Of the receiver, if it may not want the message any more; a term of the environment.
+    pub alias: Option<Raw>,
     pub env: MsgEnv,
     pub message: Raw,
 }

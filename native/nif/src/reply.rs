@@ -278,7 +278,7 @@ fn send(job: &mut Job, answer: Answer) {
             let message = job.env.tuple(&[*key, body(&job.env, answer)]);
             let to = *job.slot.pid();
             let owed = courier::owed(&job.env, &to, &[*key]);
-            courier::forward(None, &mut job.env, &to, message, Some(owed));
+            courier::forward(None, &mut job.env, Raw::pid(&to), message, Some(owed));
         }
         Reply::Message { to, tag, name } => {
             let head = [Raw::atom(*tag), name.term(&job.env)];
@@ -322,7 +322,7 @@ pub fn send_to_user(
     let message = env.tuple(&[head[0], head[1], body]);
     if ticket.is_couriered() {
         let owed = (wanted == Wanted::Answer).then(|| courier::owed(env, to, &head));
-        return courier::forward(None, env, to, message, owed);
+        return courier::forward(None, env, Raw::pid(to), message, owed);
     }
     env.send(to, message)
 }
