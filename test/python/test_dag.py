@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import importlib
 import json
 import os
 import socket
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import weakref
 
 import pytest
@@ -182,6 +184,56 @@ def test_a_coroutine_that_timed_out_is_cancelled():
         dag.run([slow])
     assert isinstance(caught.value.__cause__, TimeoutError)
     assert cancelled.wait(PATIENCE)
+
+
+def test_a_cancel_does_not_wait_for_functions_that_may_not_be_interrupted(tmp_path, monkeypatch):
+    # They import, and each has a thread.
+    many = 50
+    monkeypatch.setattr(dag, "_MOST_THREADS", many + 3)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    go, importing = threading.Event(), threading.Semaphore(0)
+    gate = types.SimpleNamespace(go=go, importing=importing, PATIENCE=PATIENCE)
+    monkeypatch.setitem(sys.modules, "dag_gate", gate)
+    code = "import dag_gate\ndag_gate.importing.release()\ndag_gate.go.wait(dag_gate.PATIENCE)\n"
+
+    def imports(number):
+        name = f"dag_imported_{number}"
+        (tmp_path / f"{name}.py").write_text(code)
+        return dag.cpu(name=name)(lambda: importlib.import_module(name))
+
+    def hangs():
+        began, ended = threading.Event(), threading.Event()
+
+        @dag.io
+        async def hang():
+            began.set()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                ended.set()
+
+        run = dag.start([hang])
+        assert began.wait(PATIENCE)
+        return run, ended
+
+    def cancelled_in(run, ended):
+        since = time.monotonic()
+        run.cancel()
+        assert ended.wait(PATIENCE)
+        return time.monotonic() - since
+
+    spare = [dag.cpu(name=f"spare {number}")(lambda: None) for number in range(3)]
+    importers = dag.start([imports(number) for number in range(many)] + spare)
+    try:
+        for _ in range(many):
+            assert importing.acquire(timeout=PATIENCE)
+        hanging = [hangs() for _ in range(3)]
+        importers.cancel()
+        took = min(cancelled_in(*each) for each in hanging)
+    finally:
+        go.set()
+    # Each of them is tried again after up to 10 ms.
+    assert took < many * 0.003
 
 
 def test_a_run_past_its_time_ends_though_a_function_goes_on():

@@ -105,17 +105,26 @@ impl Queue {
             error.unraisable(c"the end of a graph");
         }
         let (crew, process) = (self.crew(duty), generation());
+        // What is to be tried again, all at once: what comes meanwhile waits for one pause, however many they are.
+        let mut orders = Vec::new();
         let me = Arc::new(Member::current());
         crew.join(&me, true);
         while py.detach(|| crew.follow(&me)) == crew::Turn::Lead {
             while crew.may_take(&me) || crew.linger(&me, Duration::ZERO) {
                 kept::release_dropped(py);
                 let Some(item) = crew.pop() else {
-                    py.detach(|| crew.idle(&me, Duration::ZERO));
+                    match stop::carry_out(py, &mut orders) {
+                        Some(pause) => py.detach(|| std::thread::sleep(pause)),
+                        None => _ = py.detach(|| crew.idle(&me, Duration::ZERO)),
+                    }
                     continue;
                 };
                 crew.starts(&me);
-                self.run(py, item);
+                match item {
+                    Item::Node(turn) => nodes::run(py, turn),
+                    Item::Call(callable) => call(py, &callable),
+                    Item::Stop(order) => orders.push(order),
+                }
                 if generation() != process {
                     // A child of a fork, whose only thread this is: the crew has stayed with the parent.
                     return;
@@ -123,19 +132,16 @@ impl Queue {
                 crew.ends(&me);
             }
         }
+        orders
+            .into_iter()
+            .for_each(|order| self.push(Item::Stop(order)));
         py.detach(|| crew.leave(&me));
     }
+}
 
-    fn run(&self, py: Attached<'_>, item: Item) {
-        match item {
-            Item::Node(turn) => nodes::run(py, turn),
-            Item::Call(callable) => {
-                let called = callable.get(py).map(|callable| callable.call(&[]));
-                if let Some(Err(error)) = called {
-                    error.unraisable(c"the end of a graph");
-                }
-            }
-            Item::Stop(order) => stop::carry_out(py, order, self),
-        }
+fn call(py: Attached<'_>, callable: &Kept) {
+    let called = callable.get(py).map(|callable| callable.call(&[]));
+    if let Some(Err(error)) = called {
+        error.unraisable(c"the end of a graph");
     }
 }

@@ -4,6 +4,7 @@
 //! Thread: asked for by any; carried out attached, on a thread for errands.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use pyrt::interrupt::{self, Aim, Manner, Order, Sent, Spot};
 use pyrt::{Attached, Kept, Obj, call};
@@ -93,21 +94,23 @@ impl Aim<Obj<'_>> for Stopping {
     }
 }
 
-/// Raises `erlang.Cancelled` in the thread that runs a function, if it still does; again later, where it would do harm
-/// now.
-pub fn carry_out(py: Attached<'_>, order: Order<Stopping>, queue: &Queue) {
+/// Raises `erlang.Cancelled` in the threads that run functions, if they still do. Leaves those for which it would do
+/// harm now, and the time until the next try.
+pub fn carry_out(py: Attached<'_>, orders: &mut Vec<Order<Stopping>>) -> Option<Duration> {
+    if orders.is_empty() {
+        return None;
+    }
     let errors = call::import_c(py, c"erlang._errors");
     let class = match errors.and_then(|errors| errors.getattr_c(c"Cancelled")) {
         Ok(class) => class,
-        Err(error) => return error.unraisable(c"the end of a graph"),
+        Err(error) => {
+            error.unraisable(c"the end of a graph");
+            orders.clear();
+            return None;
+        }
     };
-    let sleep = |time| py.detach(|| std::thread::sleep(time));
-    let mut orders = vec![order];
-    interrupt::carry_out(&mut orders, &class, sleep);
-    if let Some(pause) = interrupt::pause(&orders) {
-        sleep(pause);
-    }
-    for order in orders {
-        queue.push(Item::Stop(order));
-    }
+    interrupt::carry_out(orders, &class, |time| {
+        py.detach(|| std::thread::sleep(time));
+    });
+    interrupt::pause(orders)
 }
