@@ -29,6 +29,13 @@ libc() {
 
 # Puts the libraries of the archive into priv/. Returns without them where there is no archive for this machine.
 install_archive() {
+    case $ERLANG_PYTHON_ARTEFACTS in
+        http://* | https://* | file:///* | /*) ;;
+        *)
+            die "ERLANG_PYTHON_ARTEFACTS is '$ERLANG_PYTHON_ARTEFACTS'. It must be the absolute path of a directory," \
+                "or a URL that begins with http:// or https://"
+            ;;
+    esac
     archive=$(wanted_archive)
     # `*`: sha256sum's mark of a file read as bytes.
     archive_sum=$(awk -v name="$archive" '$2 == name || $2 == "*" name { print $1; exit }' "$root/checksums.txt" 2>/dev/null) ||
@@ -55,12 +62,7 @@ install_archive() {
 get_archive() {
     case $ERLANG_PYTHON_ARTEFACTS in
         http://* | https://*) download_archive "${ERLANG_PYTHON_ARTEFACTS%/}/$archive" ;;
-        /*) archive_file=${ERLANG_PYTHON_ARTEFACTS%/}/$archive ;;
-        file:///*) archive_file=${ERLANG_PYTHON_ARTEFACTS#file://} && archive_file=${archive_file%/}/$archive ;;
-        *)
-            die "ERLANG_PYTHON_ARTEFACTS is '$ERLANG_PYTHON_ARTEFACTS'. It must be the absolute path of a directory," \
-                "or a URL that begins with http:// or https://"
-            ;;
+        *) archive_file=${ERLANG_PYTHON_ARTEFACTS#file://} && archive_file=${archive_file%/}/$archive ;;
     esac
     [ -f "$archive_file" ] || die "there is no $archive_file. Put the archive there, or unset" \
         "ERLANG_PYTHON_ARTEFACTS to build from source"

@@ -122,17 +122,33 @@ find_pythons() {
         awk -F '\t' 'NF && $8 != "ok" { print $3 " (" $4 ") " $8 }')
 }
 
-# $PYTHON wins always; if it can't be used that is an error, not a reason to take another one.
+# $PYTHON (a path, a command or a version, as in the node) wins always; if it can't be used that is an error, not a reason to take another one.
 find_named_python() {
     named_row=''
     [ -n "${PYTHON:-}" ] || return 0
-    # shellcheck disable=SC2016 # the name of the variable is meant
-    named_row=$(probe_named "$PYTHON" '$PYTHON') || exit 1
+    case $PYTHON in
+        [0-9].[0-9]*)
+            named_row=$(printf '%s\n' "$probed" | cut -f 3- | awk -F '\t' -v want="$PYTHON" '
+                { tag = want; gsub(/\./, "", tag) }
+                $8 == "ok" && ($2 == "cp" tag || $3 == want)' | sort -s -r -k 1,1 | head -n 1)
+            [ -n "$named_row" ] ||
+                die "\$PYTHON is '$PYTHON', and there is no Python of that version with a shared library here"
+            ;;
+        *)
+            # shellcheck disable=SC2016 # the name of the variable is meant
+            named_row=$(probe_named "$PYTHON" '$PYTHON') || exit 1
+            ;;
+    esac
 }
 
 # probe_named NAME WHAT: the probe line of an interpreter that must be usable.
 probe_named() {
     probe_named_path=$(absolute_python "$1") || probe_named_path=''
+    # The directory of a venv or of an installation.
+    if [ -d "$probe_named_path" ]; then
+        probe_named_path=${probe_named_path%/}/bin/python3
+        [ -x "$probe_named_path" ] || die "$2 is '$1', and that directory has no bin/python3"
+    fi
     [ -x "$probe_named_path" ] || die "$2 is '$1', and there is no such program"
     probe_named_line=$(probe "$probe_named_path") || probe_named_line=''
     [ -n "$probe_named_line" ] || die "$2 is '$1', and that does not run as a Python 3"

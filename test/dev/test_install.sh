@@ -293,6 +293,7 @@ an_archive_that_cannot_be_had_says_why() {
 without_an_archive_for_this_machine_it_is_built() {
     a_source
     : >source/checksums.txt
+    fails_with "must be the absolute path of a directory" ERLANG_PYTHON_ARTEFACTS=archives
     installs ERLANG_PYTHON_ARTEFACTS="$PWD/archives"
     contains "$said" "checksums.txt has no erlang_python-"
     same first "$(cat source/priv/py_nif-cp313.so)"

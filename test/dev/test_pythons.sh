@@ -78,6 +78,29 @@ the_named_one_wins() {
     PYTHON='else where/bin/python3'
     find_pythons
     same "cp312 3.12.1 cp313 3.13.0 " "$(tags)"
+    PYTHON="$work/else where"
+    find_pythons
+    same "cp312 3.12.1 cp313 3.13.0 " "$(tags)"
+}
+
+named_by_version() {
+    fake_machine version
+    fake_python "$PYENV_ROOT/versions/a" 3.13.0 ok
+    fake_python "$PYENV_ROOT/versions/b" 3.12.9 ok
+    fake_python "$PYENV_ROOT/versions/c" 3.12.10 ok
+    fake_python "$PYENV_ROOT/versions/d" 3.14.1t ok
+    PYTHON=3.12
+    find_pythons
+    same "cp312 3.12.10 cp313 3.13.0 cp314t 3.14.1t " "$(tags)"
+    PYTHON=3.12.9
+    find_pythons
+    same "cp312 3.12.9 cp313 3.13.0 cp314t 3.14.1t " "$(tags)"
+    PYTHON=3.14t
+    find_pythons
+    same cp314t "$(first_line "$pythons" | cut -f 1)"
+    PYTHON=3.11
+    if said=$(find_pythons 2>&1); then exit 1; fi
+    contains "$said" "no Python of that version"
 }
 
 a_named_one_that_cannot_be_used_is_an_error() {
@@ -90,6 +113,9 @@ a_named_one_that_cannot_be_used_is_an_error() {
     PYTHON=no-such-python
     if said=$(find_pythons 2>&1); then exit 1; fi
     contains "$said" "there is no such program"
+    PYTHON=$work
+    if said=$(find_pythons 2>&1); then exit 1; fi
+    contains "$said" "has no bin/python3"
 }
 
 asked_once() {
@@ -135,6 +161,7 @@ prove "the oldest release of a tag is kept for the smoke set" the_oldest_release
 prove "builds with a GIL come before free threads" \
     the_gil_comes_before_free_threads
 prove "\$PYTHON wins over a newer one, also as a path relative to the caller" the_named_one_wins
+prove "\$PYTHON may be a version, as in the node" named_by_version
 prove "a \$PYTHON that cannot be used is an error with its reason" \
     a_named_one_that_cannot_be_used_is_an_error
 prove "an interpreter is asked once, and again when its file has changed" asked_once
