@@ -5,6 +5,8 @@
 %% Never: starts the application, loads a library, changes anything.
 -module(py_doctor).
 
+-include_lib("kernel/include/file.hrl").
+
 -export([print/0, report/0, report/1]).
 
 -export_type([finding/0, level/0]).
@@ -136,13 +138,22 @@ python(Config, #{priv := PrivDir}) ->
     case py_python:find(Config#{install => false}, Priv) of
         {ok, #{executable := Exe, version := {3, Minor}, chosen := Why} = Python} ->
             Text = py_text:format("~ts (3.~b), ~ts", [Exe, Minor, Why]),
-            {Python, [finding(<<"Python">>, ok, Text) | [Each || {Other, Each} <- Others, Other =/= Exe]]};
+            Same = same_file(Exe),
+            {Python, [finding(<<"Python">>, ok, Text) | [Each || {Other, Each} <- Others, Other =/= Same]]};
         {error, Sentence} ->
             {none, [finding(<<"Python">>, wrong, Sentence) | [Each || {_, Each} <- Others]]}
     end.
 
+%% One finding for a program that several links lead to: `/bin' is `/usr/bin', and `python3' is `python3.13'.
 others(Priv) ->
-    [{Exe, other(Exe, Found, Priv)} || {Exe, Found} <- py_python:candidates()].
+    All = [{same_file(Exe), Exe, Found} || {Exe, Found} <- py_python:candidates()],
+    [{Same, other(Exe, Found, Priv)} || {Same, Exe, Found} <- lists:uniq(fun({Same, _, _}) -> Same end, All)].
+
+same_file(Exe) ->
+    case file:read_file_info(Exe) of
+        {ok, #file_info{major_device = Device, inode = Inode}} -> {Device, Inode};
+        {error, _} -> Exe
+    end.
 
 other(Exe, {ok, #{abi := Abi}}, Priv) ->
     case filelib:is_regular(py_python:library(Abi, Priv)) of

@@ -178,6 +178,9 @@ format({gather_failed, Failed}) when is_list(Failed) ->
         text("~b of the gathered calls failed:", [length(Failed)])
         | [format_failed(Each) || Each <- Failed]
     ]);
+%% What a supervisor makes of the reason of a child.
+format({shutdown, {failed_to_start_child, Child, Reason}}) ->
+    text("The child ~tp did not start. ~ts", [Child, format(Reason)]);
 format({dag, Node, Reason}) ->
     text("Node ~tp of the graph failed. ~ts~n"
         "Give it retries or a default if the graph shall go on without it.", [Node, format(Reason)]);
@@ -227,6 +230,9 @@ format_bad_argument(module) ->
     <<"The name of a module is an atom, a string or a binary.">>;
 format_bad_argument(function) ->
     <<"The name of a function is an atom, a string or a binary; where one argument names it, {Module, Function}.">>;
+format_bad_argument(name) ->
+    <<"A name is missing or of the wrong type: that of a pool is an atom, that of a function an atom, a string or a "
+        "binary.">>;
 format_bad_argument({no_such_pool, Name}) ->
     text("There is no pool or context ~0tp. Register it with py:register_pool/2; if it is meant as a module, "
         "give the keyword arguments as a map.", [Name]);

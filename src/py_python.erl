@@ -158,7 +158,10 @@ newest(Found, Priv) ->
             [] -> "";
             _ -> ["; no native library for ", lists:join(", ", Unbuilt)]
         end,
-    py_text:format("the newest of ~b found with a native library~ts", [length(Built), Others]).
+    case length(Built) of
+        1 -> py_text:format("the only one found with a native library~ts", [Others]);
+        Several -> py_text:format("the newest of ~b found with a native library~ts", [Several, Others])
+    end.
 
 %% Only now is it worth to run the interpreters whose files did not tell enough.
 detect_slowly(Found, Unclear, Priv) ->

@@ -32,12 +32,12 @@ read({requirements, Path}) when is_binary(Path) ->
 read({pyproject, Path}) ->
     case py_text:one(Path) of
         {ok, Text} -> read_project(py_text:absolute(Text));
-        error -> bad("the project must be the path of a pyproject.toml, got ~tP", [Path, 20])
+        error -> bad("the project must be the path of a pyproject.toml, got ~0tP", [Path, 20])
     end;
 read([First | _] = Specs) when is_binary(First); is_list(First) ->
     case py_text:all(Specs) of
         {ok, Texts} -> read_specs(Texts, []);
-        error -> bad("the requirements must be strings or binaries, got ~tP", [Specs, 20])
+        error -> bad("the requirements must be strings or binaries, got ~0tP", [Specs, 20])
     end;
 read(Path) ->
     case py_text:one(Path) of
@@ -48,7 +48,7 @@ read(Path) ->
                 {error, _} = Error -> Error
             end;
         error ->
-            bad("the requirements must be the path of a file, a list, {requirements, File} or {pyproject, File}, got ~tP", [
+            bad("the requirements must be the path of a file, a list, {requirements, File} or {pyproject, File}, got ~0tP", [
                 Path, 20
             ])
     end.

@@ -74,7 +74,7 @@ state_incr(Key, By) when is_integer(By) ->
     Normal = normal(Key),
     with_table(fun() -> incr_normal(Normal, By) end);
 state_incr(_Key, By) ->
-    {error, {bad_argument, py_text:format("a counter moves by an integer, not by ~tP", [By, 10])}}.
+    {error, {bad_argument, py_text:format("a counter moves by an integer, not by ~0tP", [By, 10])}}.
 
 -spec state_decr(key()) -> integer() | {error, full | not_running | {bad_argument, binary()}}.
 state_decr(Key) -> state_incr(Key, -1).
@@ -103,7 +103,7 @@ incr_normal(Key, By) ->
         [{_, Value}] when is_integer(Value) ->
             add(Key, By);
         [{_, _}] ->
-            {error, {bad_argument, py_text:format("the value of ~tP is not an integer", [Key, 10])}};
+            {error, {bad_argument, py_text:format("the value of ~0tP is not an integer", [Key, 10])}};
         [] ->
             case insert(Key, By) of
                 ok -> By;

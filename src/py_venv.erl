@@ -247,12 +247,12 @@ settings(Options) when is_map(Options) ->
             Error
     end;
 settings(Options) ->
-    bad("the options must be a map, got ~tP", [Options, 10]).
+    bad("the options must be a map, got ~0tP", [Options, 10]).
 
 absolute(Path) ->
     case py_text:one(Path) of
         {ok, Text} -> {ok, py_text:absolute(Text)};
-        error -> bad("the path of a virtual environment must be a string or binary, got ~tP", [Path, 10])
+        error -> bad("the path of a virtual environment must be a string or binary, got ~0tP", [Path, 10])
     end.
 
 %%% Small things

@@ -12,6 +12,7 @@
     a_directory_of_python_path_that_is_missing_is_told/1,
     no_python_is_told/1,
     a_python_without_a_native_library_is_told_with_the_command/1,
+    a_python_with_several_names_is_told_once/1,
     a_python_without_a_shared_library_is_told/1,
     a_venv_of_another_version_is_told/1,
     a_library_for_another_machine_is_told/1,
@@ -95,6 +96,15 @@ a_python_without_a_native_library_is_told_with_the_command(Config) ->
     told(report(Config, #{}), <<"also found">>, note, "has no native library", "PYTHON=" ++ Exe),
     Findings = report(Config, #{settings => [{python, Exe}]}),
     told(Findings, <<"Python">>, wrong, "PYTHON=" ++ Exe, none).
+
+a_python_with_several_names_is_told_once(Config) ->
+    installation(Config, "pyenv/versions/3.13.1", "3.13"),
+    Exe = installation(Config, "pyenv/versions/3.12.1", "3.12"),
+    Path = in(Config, "path"),
+    ok = filelib:ensure_path(Path),
+    [ok = file:make_symlink(Exe, filename:join(Path, Name)) || Name <- ["python3.12", "python3"]],
+    os:putenv("PATH", Path),
+    ?assertMatch([_], [Each || #{about := <<"also found">>} = Each <- report(Config, #{})]).
 
 a_python_without_a_shared_library_is_told(Config) ->
     Exe = installation(Config, "static", "3.13"),

@@ -112,7 +112,9 @@ a_sentence_says_what_to_do(_Config) ->
         {{bad_argument, {unknown_option, foo}}, ["unknown option", "foo"]},
         {{'ValueError', <<"bad">>}, ["ValueError: bad", "py:last_error()"]},
         {{posix, enoent}, ["no such file or directory", "enoent"]},
-        {{dag, load, overload}, ["load", "max_queue", "retries"]}
+        {{dag, load, overload}, ["load", "max_queue", "retries"]},
+        {{bad_argument, name}, ["missing"]},
+        {{shutdown, {failed_to_start_child, images, overload}}, ["images did not start", "max_queue"]}
     ],
     [
         ?assertNotEqual(nomatch, string:find(py_error:format(Reason), Word), {Reason, Word})
