@@ -185,6 +185,10 @@ defmodule FirstClassTest do
     assert_raise Py.Error, ~r/reply_to/, fn -> Py.stream(:first_class, :ticks, [3], %{}, reply_to: self()) end
   end
 
+  test "a window that is no number is refused as any option is" do
+    assert_raise Py.Error, ~r/window/, fn -> Enum.to_list(Py.stream(:first_class, :ticks, [3], %{}, window: :wide)) end
+  end
+
   # Structs
 
   test "a struct is a dict of its fields and comes back as it was" do

@@ -45,7 +45,7 @@ defmodule Py.Stream do
 
     def reduce(stream, acc, fun) do
       # What has been read is acknowledged in portions: half of the window is on its way meanwhile.
-      portion = max(1, div(stream.window, 2))
+      portion = portion(stream.window)
 
       Stream.resource(
         fn -> {Py.Face.ok!(stream.start.()), 0} end,
@@ -53,6 +53,10 @@ defmodule Py.Stream do
         fn {ref, _read} -> stop(ref) end
       ).(acc, fun)
     end
+
+    defp portion(window) when is_integer(window), do: max(1, div(window, 2))
+    # The start refuses it.
+    defp portion(_window), do: 1
 
     defp next(ref, read, portion) do
       read = acknowledged(ref, read, portion)
