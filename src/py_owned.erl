@@ -77,7 +77,7 @@ is_orphan(Pid, Generations) ->
             lists:any(fun has_ended/1, lists:sublist(Ancestors, Generations))
     end.
 
-has_ended(Pid) when is_pid(Pid) -> not is_process_alive(Pid);
+has_ended(Pid) when is_pid(Pid) -> node(Pid) =:= node() andalso not is_process_alive(Pid);
 has_ended(Name) -> whereis(Name) =:= undefined.
 
 %% The result of an `init' that fails.

@@ -18,6 +18,7 @@
 ]).
 -export([
     a_start_that_fails_is_an_error_to_a_caller_that_lives/1,
+    a_name_may_be_taken_by_one_that_another_node_has_started/1,
     a_context_has_its_modules_and_its_interpreter_when_it_has_started/1,
     a_context_that_is_stopped_comes_back/1,
     loops_of_a_pool_that_end_are_replaced/1,
@@ -306,6 +307,15 @@ a_start_that_fails_is_an_error_to_a_caller_that_lives(_Config) ->
 
 kind_of(Reason) when is_tuple(Reason) -> element(1, Reason);
 kind_of(Reason) -> Reason.
+
+a_name_may_be_taken_by_one_that_another_node_has_started(_Config) ->
+    Elsewhere = binary_to_term(<<131, 88, 119, 3, "a@b", 90:32, 0:32, 1:32>>),
+    Taken = py_test:in_process(fun() ->
+        true = register(owned_it, self()),
+        put('$ancestors', [Elsewhere]),
+        py_context:start_link(#{name => owned_it})
+    end),
+    ?assertMatch({error, {already_started, _}}, Taken).
 
 a_context_has_its_modules_and_its_interpreter_when_it_has_started(_Config) ->
     {ok, Ctx} = py_context:start_link(#{preload => [py_tools, json], max_queue => 5}),
