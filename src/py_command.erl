@@ -81,6 +81,7 @@ run(Program, Args, Options) ->
     {ok, binary()} | {error, failure()}.
 helper(Caller, Program, Args, #{timeout := Timeout} = Options) ->
     Watch = monitor(process, Caller),
+    _ = process_flag(trap_exit, true),
     PortOptions =
         [{args, Args}, {env, maps:get(env, Options, [])}] ++
             [{cd, Dir} || #{cd := Dir} <- [Options]] ++
@@ -98,6 +99,8 @@ collect(Port, Watch, Deadline, Options, Output) ->
         {Port, {data, Data}} -> collect(Port, Watch, Deadline, Options, tail(Output, Data));
         {Port, {exit_status, 0}} -> {ok, Output};
         {Port, {exit_status, Status}} -> {error, {exit_status, Status, Output}};
+        %% It ended before it had read its input; its status is not told then.
+        {'EXIT', Port, Code} when Code =/= normal -> {error, {posix, Code}};
         {'DOWN', Watch, process, _, _} -> stop(Port, Options)
     after left(Deadline) ->
         stop(Port, Options)

@@ -37,6 +37,7 @@
     a_program_that_is_no_python_is_refused/1,
     a_python_without_a_shared_library_is_refused/1,
     a_program_that_never_answers_is_given_up/1,
+    a_program_that_does_not_read_its_input_is_an_error/1,
     detection_takes_a_few_milliseconds/1
 ]).
 
@@ -362,6 +363,14 @@ a_program_that_never_answers_is_given_up(Config) ->
     receive
         {kill, OsPid} when is_integer(OsPid) -> ok
     end,
+    ?assertEqual({messages, []}, process_info(self(), messages)).
+
+%% More than a pipe holds.
+a_program_that_does_not_read_its_input_is_an_error(Config) ->
+    Ends = in(Config, "ends"),
+    executable(Ends, "#!/bin/sh\nexit 3\n"),
+    Options = #{timeout => 60_000, input => binary:copy(<<"x">>, 1_000_000)},
+    ?assertEqual({error, {posix, epipe}}, py_command:run(Ends, [], Options)),
     ?assertEqual({messages, []}, process_info(self(), messages)).
 
 detection_takes_a_few_milliseconds(Config) ->
