@@ -451,11 +451,11 @@ defmodule Py do
   @spec doctor() :: :ok | {:wrong, pos_integer}
   defdelegate doctor(), to: :py
 
-  @doc "Uses the packages of a virtual environment."
+  @doc "Puts the packages of a virtual environment first; it must be of the Python version that is running."
   @spec activate_venv(Path.t()) :: done
   defdelegate activate_venv(path), to: :py
 
-  @doc "Uses them no more."
+  @doc "Takes the packages of the active virtual environment away again."
   @spec deactivate_venv() :: done
   defdelegate deactivate_venv(), to: :py
 
@@ -471,7 +471,14 @@ defmodule Py do
   @spec venv_info() :: {:ok, map} | {:error, Py.Error.reason()}
   defdelegate venv_info(), to: :py
 
-  @doc "Makes a virtual environment with these packages, if it is not there."
+  @doc """
+  Makes a virtual environment if it is missing, installs if the requirements have changed, and activates it.
+
+  The requirements are a list such as `["numpy>=2"]`, the path of a requirements file, `{:requirements, file}` or
+  `{:pyproject, file}`; the options are `installer`, `timeout` and `extra_args`.
+
+      :ok = Py.ensure_venv(Path.expand("~/.cache/my_app"), ["numpy>=2"])
+  """
   @spec ensure_venv(Path.t(), term, map | keyword) :: done
   @spec ensure_venv(Path.t(), term) :: done
   def ensure_venv(path, requirements, options \\ %{}) do
