@@ -115,7 +115,7 @@ lock() {
     mkdir -p "$build_dir"
     exec 9>"$build_dir/lock"
     flock -n 9 && return 0
-    say "  waiting for another build in this tree"
+    say "  waiting for another build of $root to end"
     flock 9
 }
 
