@@ -10,9 +10,11 @@ use rustler::Term;
 
 use crate::ticket::Ticket;
 
-/// By the bytes of the reference. An entry lives as long as the job's reply, so the map has the bound of the
-/// queues (I8).
-static JOBS: LazyLock<Mutex<HashMap<Vec<u8>, Vec<Arc<Ticket>>>>> = LazyLock::new(Mutex::default);
+/// By the bytes of the reference.
+type Jobs = HashMap<Vec<u8>, Vec<Arc<Ticket>>>;
+
+/// An entry lives as long as the job's reply, so the map has the bound of the queues (I8).
+static JOBS: LazyLock<Mutex<Jobs>> = LazyLock::new(Mutex::default);
 
 /// Keeps a job findable.
 pub struct Given {
