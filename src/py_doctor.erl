@@ -91,7 +91,7 @@ erlang() ->
 %% Whichever comes first on the path is used, with its own `priv'.
 copies(#{code_path := Path}) ->
     Dirs = [py_text:path(Dir) || Dir <- Path, filelib:is_regular(filename:join(Dir, "py_nif.beam"))],
-    case lists:usort([filename:absname(Dir) || Dir <- Dirs]) of
+    case lists:usort([py_text:absolute(Dir) || Dir <- Dirs]) of
         [_, _ | _] = Several ->
             Text = ["several copies are on the code path: ", lists:join(", ", Several), "; ", hd(Dirs), " is used"],
             [finding(<<"application">>, wrong, Text, "take all but one off ERL_LIBS and the -pa of erl")];
@@ -263,7 +263,7 @@ noexec(#{root := Root, priv := Priv}) ->
     case file:read_file(<<Root/binary, "/proc/self/mountinfo">>) of
         {ok, Text} ->
             Mounts = [mount(Line) || Line <- binary:split(Text, <<"\n">>, [global, trim_all])],
-            Dir = py_text:path(filename:absname(Priv)),
+            Dir = py_text:path(py_text:absolute(Priv)),
             Above = [{byte_size(Point), Point, Options} || {Point, Options} <- Mounts, is_below(Dir, Point)],
             [
                 finding(<<"mount">>, wrong, [Point, " is mounted noexec: no library can be loaded from ", Dir],

@@ -65,13 +65,13 @@ check_versions(Running, Ebins) ->
 %% Where the modules of this application come from that are loaded.
 running_ebin() ->
     case code:is_loaded(?MODULE) of
-        {file, File} when is_list(File) -> py_text:path(filename:dirname(filename:absname(File)));
+        {file, File} when is_list(File) -> py_text:path(filename:dirname(py_text:absolute(File)));
         _ -> none
     end.
 
 ebins() ->
     [
-        py_text:path(filename:absname(Dir))
+        py_text:path(py_text:absolute(Dir))
      || Dir <- code:get_path(), filelib:is_regular(filename:join(Dir, "erlang_python.app"))
     ].
 

@@ -14,7 +14,7 @@
     reports_of_a_server_have_no_password/1,
     a_name_that_is_taken_is_refused_without_a_report/1
 ]).
--export([served_while_killed/2, ids/0, after_kills/2, stopped_while_down/1, reported/2, log/2]).
+-export([served_while_killed/2, ids/0, after_kills/2, stopped_while_down/2, reported/2, log/2]).
 
 -define(APP, "py_asgi_living:app").
 %% A node bears ten ends in ten seconds.
@@ -132,21 +132,21 @@ a_server_that_was_stopped_stays_away(Config) ->
     ?assertEqual([stopped, back], with_node(Config, after_kills, [stop_another, all])).
 
 a_server_is_stopped_while_it_is_started_again(Config) ->
-    [?assertEqual(ok, with_node(Config, stopped_while_down, [By])) || By <- [keeper, supervisor]].
+    [?assertEqual(ok, with_node(Config, stopped_while_down, [asgi_life, By])) || By <- [keeper, supervisor]].
 
-stopped_while_down(By) ->
-    {ok, Server} = py_asgi:serve(?APP, #{port => 0, name => asgi_life, lifespan => off}),
+stopped_while_down(Name, By) ->
+    {ok, Server} = py_asgi:serve(?APP, #{port => 0, name => Name, lifespan => off}),
     [{Supervisor, _}] = py_asgi_sup:servers(),
     case By of
         keeper ->
             ok = sys:suspend(py_asgi_keeper),
             ok = py_test:down(Supervisor),
-            ok = py_test:eventually(fun() -> whereis(asgi_life) =:= undefined end),
+            ok = py_test:eventually(fun() -> whereis(Name) =:= undefined end),
             %% Its first try is in vain.
-            true = register(asgi_life, self()),
+            true = register(Name, self()),
             ok = sys:resume(py_asgi_keeper),
             _ = sys:get_state(py_asgi_keeper),
-            true = unregister(asgi_life);
+            true = unregister(Name);
         supervisor ->
             ok = sys:suspend(Supervisor),
             ok = py_test:down(Server),
@@ -155,10 +155,10 @@ stopped_while_down(By) ->
                 ok = sys:resume(Supervisor)
             end)
     end,
-    Stopped = py_asgi:stop(asgi_life),
+    Stopped = py_asgi:stop(Name),
     ok = py_test:eventually(fun() -> [] =:= py_asgi_sup:servers() end),
     ok = py_test:eventually(fun() -> #{} =:= sys:get_state(py_asgi_keeper) end),
-    ?assertEqual(undefined, whereis(asgi_life)),
+    ?assertEqual(undefined, whereis(Name)),
     Stopped.
 
 queued(Pid) ->
