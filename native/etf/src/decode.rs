@@ -5,10 +5,10 @@ use pyrt::error::Builtin;
 use pyrt::{Attached, Obj, PyError, class};
 
 use crate::error::{Error, Res, bad, describe};
-use crate::handle::{Fun, Opaque, Pid, Port, Ref, atom_text, copy_tagged};
+use crate::handle::{Fun, Opaque, Pid, Port, Ref, atom_text, copy_tagged, is_atom};
 use crate::host::{Host, Limits};
 use crate::input::{Input, Reader};
-use crate::structure;
+use crate::structure::{self, Marks};
 use crate::tag;
 use crate::types::Bound;
 
@@ -220,12 +220,15 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
         self.reader.owe(len.saturating_mul(2))?;
         self.limits.enter()?;
         let dict = Obj::dict_for(self.py, len.min(MAX_ROOM))?;
-        let pairs = self.reader.clone();
         let mut is_struct = false;
+        let mut atoms = Marks::default();
         for done in 0..len {
             self.reader.due();
             let key = self.key(&mut is_struct)?;
             self.reader.due();
+            if is_atom(self.reader.peek()?) {
+                atoms.mark(done);
+            }
             let value = self.value()?;
             if let Err(error) = dict.dict_set(&key, &value) {
                 return Err(if error.is_a(Builtin::TypeError) {
@@ -243,7 +246,7 @@ impl<'a, 'b, 'py> Decoder<'a, 'b, 'py> {
         }
         self.limits.leave();
         if is_struct {
-            return self.structure(dict, pairs, len);
+            return self.structure(dict, &atoms);
         }
         Ok(dict)
     }

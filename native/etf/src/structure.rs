@@ -1,35 +1,68 @@
 //! Maps with the key `__struct__`, as Elixir's structs are: `erlang._structs` says what each becomes.
 
 use pyrt::call::import_c;
+use pyrt::container::DictCursor;
 use pyrt::error::Builtin;
 use pyrt::{Obj, PyError};
 
 use crate::decode::Decoder;
 use crate::error::Res;
-use crate::handle::{Opaque, atom_text, copy_term, is_atom};
-use crate::input::Reader;
 
 /// The key that makes a map a struct; its value is the atom of a module.
 pub(crate) const KEY: &str = "__struct__";
 
-impl<'a, 'py> Decoder<'a, '_, 'py> {
-    /// `pairs` is the place of the first pair of the map, whose `len` pairs `fields` has.
+/// Which values of a map are atoms, by the number of their pair.
+#[derive(Default)]
+pub(crate) struct Marks {
+    first: u64,
+    /// Of the pairs after the first 64, a word for each 64.
+    more: Vec<u64>,
+}
+
+impl Marks {
+    #[inline]
+    pub fn mark(&mut self, pair: usize) {
+        if pair < 64 {
+            self.first |= 1 << pair;
+        } else {
+            self.mark_more(pair);
+        }
+    }
+
     #[cold]
-    pub fn structure(
-        &mut self,
-        fields: Obj<'py>,
-        pairs: Reader<'a>,
-        len: usize,
-    ) -> Res<'py, Obj<'py>> {
+    fn mark_more(&mut self, pair: usize) {
+        let word = pair / 64 - 1;
+        if self.more.len() <= word {
+            self.more.resize(word + 1, 0);
+        }
+        self.more[word] |= 1 << (pair % 64);
+    }
+
+    fn has(&self, pair: usize) -> bool {
+        let word = match pair / 64 {
+            0 => self.first,
+            word => self.more.get(word - 1).copied().unwrap_or(0),
+        };
+        word >> (pair % 64) & 1 == 1
+    }
+}
+
+impl<'py> Decoder<'_, '_, 'py> {
+    /// `fields` has the pairs of a map in their order.
+    #[cold]
+    pub fn structure(&mut self, fields: Obj<'py>, atoms: &Marks) -> Res<'py, Obj<'py>> {
         let key = Obj::text(self.py, KEY)?;
         let Some(module) = fields.dict_get(&key)?.filter(Obj::is_text) else {
             return Ok(fields);
         };
-        fields.dict_remove(&key)?;
         if let Some(constructor) = self.bound.constructor(&module)? {
+            fields.dict_remove(&key)?;
             return self.checked(constructor.call(&[&fields])?);
         }
-        self.name_atoms(&fields, pairs, len)?;
+        if !self.plain {
+            self.name_atoms(&fields, atoms)?;
+        }
+        fields.dict_remove(&key)?;
         match import_c(self.py, c"erlang._structs") {
             Ok(structs) => self.checked(structs.call_method(c"make", &[&module, &fields])?),
             // Not the package, but its native module alone.
@@ -46,34 +79,17 @@ impl<'a, 'py> Decoder<'a, '_, 'py> {
         Ok(value)
     }
 
-    /// Fields that are atoms are `erlang.Atom` here, so that they go back as what they were.
-    fn name_atoms(&mut self, fields: &Obj<'py>, mut pairs: Reader<'a>, len: usize) -> Res<'py, ()> {
-        for _ in 0..len {
-            let name = match pairs.peek()? {
-                tag if is_atom(tag) => {
-                    pairs.byte()?;
-                    Some(atom_text(&mut pairs, tag)?)
-                }
-                _ => {
-                    copy_term(&mut pairs, &mut self.limits, &mut Opaque::default())?;
-                    None
-                }
-            };
-            let tag = pairs.peek()?;
-            if !is_atom(tag) {
-                copy_term(&mut pairs, &mut self.limits, &mut Opaque::default())?;
-                continue;
+    /// Fields that are atoms are `erlang.Atom` here, so that they go back as what they were. `true`, `nil` and their
+    /// like are no text.
+    fn name_atoms(&mut self, fields: &Obj<'py>, atoms: &Marks) -> Res<'py, ()> {
+        let mut cursor = DictCursor::default();
+        let mut pair = 0;
+        while let Some((name, value)) = fields.dict_next(&mut cursor) {
+            if atoms.has(pair) && value.is_text() {
+                let atom = self.bound.types.atoms.existing(self.py, value.as_utf8()?)?;
+                fields.dict_set(&name, &atom)?;
             }
-            pairs.byte()?;
-            let value = atom_text(&mut pairs, tag)?;
-            let fixed = matches!(&*value, "true" | "false" | "none" | "nil" | "undefined");
-            if let (Some(name), false) = (name, fixed || self.plain) {
-                let key = Obj::text(self.py, &name)?;
-                if fields.dict_get(&key)?.is_some() {
-                    let atom = self.bound.types.atoms.existing(self.py, &value)?;
-                    fields.dict_set(&key, &atom)?;
-                }
-            }
+            pair += 1;
         }
         Ok(())
     }

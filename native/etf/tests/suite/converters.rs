@@ -1,6 +1,12 @@
 //! What users register, on both sides.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
 use crate::harness::{decode, encode, exec, python, repr, text, there_and_back, why, x};
+
+/// There is one `erlang._structs`.
+static STRUCTS: Mutex<()> = Mutex::new(());
 
 #[test]
 fn a_registered_class_is_converted_by_its_converter_and_so_are_its_subclasses() {
@@ -69,6 +75,7 @@ fn a_registered_tag_gives_its_tuple_to_the_constructor() {
 
 #[test]
 fn a_struct_is_made_by_the_constructor_of_its_module_or_by_the_package() {
+    let _one = STRUCTS.lock().unwrap_or_else(PoisonError::into_inner);
     python(|bound| {
         let py = bound.py();
         exec(
@@ -115,6 +122,78 @@ fn a_struct_is_made_by_the_constructor_of_its_module_or_by_the_package() {
         assert_eq!(
             repr(&decode(bound, &text.concat()).unwrap()),
             "{'__struct__': 1}"
+        );
+    });
+}
+
+#[test]
+fn atoms_of_a_wide_struct_are_told_from_texts() {
+    let _one = STRUCTS.lock().unwrap_or_else(PoisonError::into_inner);
+    python(|bound| {
+        let mut wide = vec![116, 0, 0, 0, 201];
+        for pair in 0..200 {
+            wide.extend([97, pair]);
+            wide.extend(if pair % 3 == 0 {
+                [119, 1, b'z'].as_slice()
+            } else {
+                &[109, 0, 0, 0, 1, b'z']
+            });
+        }
+        wide.extend([119, 10]);
+        wide.extend(b"__struct__");
+        wide.extend([119, 1, b'M']);
+        let fields = decode(bound, &wide).unwrap();
+        let pairs = (0..200).map(|pair| {
+            format!(
+                "{pair}: {}",
+                if pair % 3 == 0 {
+                    "erlang.Atom('z')"
+                } else {
+                    "'z'"
+                }
+            )
+        });
+        let expected = pairs.collect::<Vec<_>>().join(", ");
+        assert_eq!(repr(&fields), format!("{{{expected}}}"));
+    });
+}
+
+/// What is in it is read once, and not again by each struct around it.
+#[test]
+fn structs_in_structs_cost_as_much_as_maps_in_maps() {
+    let _one = STRUCTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let nested = |key: &[u8]| {
+        let levels = 200;
+        let mut bytes = Vec::new();
+        for _ in 0..levels {
+            bytes.extend([116, 0, 0, 0, 2, 119, 10]);
+            bytes.extend(key);
+            bytes.extend([119, 1, b'M', 97, 1]);
+        }
+        bytes.extend([109, 1, 0, 0, 0]);
+        bytes.resize(bytes.len() + 0x100_0000, b'x');
+        bytes
+    };
+    python(|bound| {
+        let took = |bytes: &[u8]| {
+            let times = (0..5).map(|_| {
+                let begun = Instant::now();
+                decode(bound, bytes).unwrap();
+                begun.elapsed()
+            });
+            times.min().unwrap()
+        };
+        exec(
+            bound.py(),
+            "import sys, types\nstructs = types.ModuleType('erlang._structs')\n\
+             structs.make = lambda module, fields: fields\n\
+             sys.modules['erlang._structs'] = structs",
+        );
+        let (maps, structs) = (took(&nested(b"__plain___")), took(&nested(b"__struct__")));
+        exec(bound.py(), "import sys\ndel sys.modules['erlang._structs']");
+        assert!(
+            structs < 8 * maps,
+            "maps took {maps:?}, structs {structs:?}"
         );
     });
 }
