@@ -156,7 +156,7 @@ a_gather_whose_courier_is_late_leaves_no_message(_Config) ->
     ok = py_test:eventually(fun() -> queued(Courier) >= 2 end),
     ok = py_test:down(Courier),
     %% What is replaced with the courier may not be there yet.
-    ok = py_test:eventually(fun() -> Gather(infinity) =:= {ok, [1, 4.0]} end),
+    ok = py_test:eventually(fun() -> Gather(1000) =:= {ok, [1, 4.0]} end),
     Nobody ! stop,
     ok = py_test:nothing_waits().
 
