@@ -92,7 +92,7 @@ fn post(caller: Option<Env<'_>>, env: &mut MsgEnv, number: u64, message: Raw) ->
         None => env.send(&courier, message),
     });
     if !sent {
-        lanes::delivered(number);
+        lanes::unsent(number);
     }
     sent
 }

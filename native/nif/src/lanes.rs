@@ -133,6 +133,14 @@ pub fn delivered(number: u64) {
     drop(parcel);
 }
 
+/// There is no courier now. An answer that is owed stays in the books: whoever waits for it hears from the next one.
+pub fn unsent(number: u64) {
+    let is_owed = |parcel: &Parcel| parcel.owed.is_some();
+    if !lock(&BOOKS).parcels.get(&number).is_some_and(is_owed) {
+        delivered(number);
+    }
+}
+
 /// Whether a thread waits no longer for a lane that has been silent for too long.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GivesUp {
